@@ -1,0 +1,3 @@
+//! stub, being written
+pub mod partial_json;
+pub mod sse;
