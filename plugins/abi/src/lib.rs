@@ -24,6 +24,9 @@ pub const ABI_MAJOR: u32 = 0;
 /// Counts compatible appends to the waist; informational, absent methods fall to their defaults.
 pub const ABI_MINOR: u32 = 1;
 
+/// [`ABI_MAJOR`] and [`ABI_MINOR`] as members of the embedded manifest.
+pub const ABI_JSON: &str = "\"abi\":0,\"abiMinor\":1";
+
 /// Bytes that open the manifest embedded in a plugin's read-only data. The loader searches the
 /// *file* for them, so that name, version and ABI are known before any code of the plugin runs.
 pub const MANIFEST_OPEN: &str = "\u{1}pliant-manifest\u{2}";
@@ -52,7 +55,8 @@ pub struct PluginModule {
     pub manifest: extern "C" fn() -> RVec<u8>,
     /// Makes the instance. `init` is JSON: `{cwd, agentDir, dataDir, settings}`.
     #[sabi(last_prefix_field)]
-    pub create: extern "C" fn(host: HostObject, init: RSlice<'_, u8>) -> RResult<InstanceObject, RVec<u8>>,
+    pub create:
+        extern "C" fn(host: HostObject, init: RSlice<'_, u8>) -> RResult<InstanceObject, RVec<u8>>,
 }
 
 impl RootModule for PluginModuleRef {
@@ -122,7 +126,11 @@ pub trait Host: Clone + Send + Sync {
     /// One request, one answer. Unknown services answer the error code `unsupported`.
     fn call(&self, service: RStr<'_>, payload: RVec<u8>) -> FfiFuture<Reply>;
     /// Opens a stream of bytes.
-    fn open(&self, service: RStr<'_>, payload: RVec<u8>) -> FfiFuture<RResult<ByteStreamObject, RVec<u8>>>;
+    fn open(
+        &self,
+        service: RStr<'_>,
+        payload: RVec<u8>,
+    ) -> FfiFuture<RResult<ByteStreamObject, RVec<u8>>>;
     /// Fire and forget, never blocks.
     #[sabi(last_prefix_field)]
     fn notify(&self, service: RStr<'_>, payload: RSlice<'_, u8>);
@@ -141,3 +149,24 @@ pub trait ByteStream: Send {
 
 /// The owner's handle to a stream. Dropping it closes the stream.
 pub type ByteStreamObject = ByteStream_TO<'static, RBox<()>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_abi_numbers_are_the_constants() {
+        assert_eq!(
+            ABI_JSON,
+            format!("\"abi\":{ABI_MAJOR},\"abiMinor\":{ABI_MINOR}")
+        );
+    }
+
+    #[test]
+    fn the_symbol_that_the_sdk_exports_is_the_one_the_loader_looks_up() {
+        assert_eq!(
+            abi_stable::library::ROOT_MODULE_LOADER_NAME,
+            "_1as_0lib_1header_0root_bmodule_bloader"
+        );
+    }
+}

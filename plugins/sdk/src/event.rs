@@ -1,0 +1,137 @@
+//! What a session tells its subscribers (`kernel.md` §3.8, `interfaces.md` §7). The JSON form is
+//! the line format of JSON and RPC mode; it never holds a cumulative message, so a stream of
+//! events grows with what is said.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::message::{Message, ThinkingLevel, Usage};
+use crate::stream::StreamEvent;
+use crate::tool::ToolResult;
+
+/// One event of a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(
+    tag = "type",
+    rename_all = "snake_case",
+    rename_all_fields = "camelCase"
+)]
+pub enum Event {
+    /// A low-level run begins.
+    AgentStart,
+    /// A low-level run ends; not yet "finished", see [`Event::AgentSettled`].
+    AgentEnd {
+        /// What this run added.
+        messages: Vec<Arc<Message>>,
+        /// Another attempt follows.
+        will_retry: bool,
+    },
+    /// Nothing more comes of this prompt.
+    AgentSettled {
+        /// The user stopped it.
+        aborted: bool,
+    },
+    /// A turn begins.
+    TurnStart,
+    /// A turn ends.
+    TurnEnd {
+        /// The answer.
+        message: Arc<Message>,
+        /// Results of its calls, in the order of the calls.
+        tool_results: Vec<Arc<Message>>,
+    },
+    /// A message begins. An assistant message is empty and `pending`, unless it failed at once.
+    MessageStart {
+        /// The message.
+        message: Arc<Message>,
+    },
+    /// A piece of an assistant message.
+    MessageUpdate {
+        /// Tokens known so far.
+        usage: Usage,
+        /// The piece.
+        assistant_message_event: StreamEvent,
+    },
+    /// A message is complete, and stored.
+    MessageEnd {
+        /// The message.
+        message: Arc<Message>,
+    },
+    /// A tool call is prepared.
+    ToolExecutionStart {
+        /// Id of the call.
+        tool_call_id: String,
+        /// Name of the tool.
+        tool_name: String,
+        /// Arguments as the model gave them.
+        args: Value,
+        /// The call that made this one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_tool_call_id: Option<String>,
+    },
+    /// A running tool shows a partial result.
+    ToolExecutionUpdate {
+        /// Id of the call.
+        tool_call_id: String,
+        /// Name of the tool.
+        tool_name: String,
+        /// Arguments as the model gave them.
+        args: Value,
+        /// The result so far.
+        partial_result: ToolResult,
+        /// The call that made this one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_tool_call_id: Option<String>,
+    },
+    /// A tool call ended, also a blocked or invalid one.
+    ToolExecutionEnd {
+        /// Id of the call.
+        tool_call_id: String,
+        /// Name of the tool.
+        tool_name: String,
+        /// The result.
+        result: ToolResult,
+        /// It failed.
+        is_error: bool,
+        /// Wall time, milliseconds; absent when the tool did not run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        duration_ms: Option<u64>,
+        /// The call that made this one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_tool_call_id: Option<String>,
+    },
+    /// The queues changed; each list is the whole queue as texts.
+    QueueUpdate {
+        /// Enter before the next request.
+        steering: Vec<String>,
+        /// Enter when the run would stop.
+        follow_up: Vec<String>,
+    },
+    /// An entry was stored that no message event announces.
+    EntryAppended {
+        /// The entry as stored.
+        entry: Value,
+    },
+    /// The session was named, or its name cleared.
+    SessionInfoChanged {
+        /// The name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+    },
+    /// Another thinking level is in force.
+    ThinkingLevelChanged {
+        /// The level.
+        level: ThinkingLevel,
+    },
+    /// Something of a plugin or script failed; the session goes on.
+    ExtensionError {
+        /// Whose.
+        extension_path: String,
+        /// In which event or operation.
+        event: String,
+        /// What, in a sentence.
+        error: String,
+    },
+}

@@ -1,0 +1,343 @@
+//! A plugin as its author builds it: contributions added one by one, each with what runs it.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::command::{Command, CommandCtx};
+use crate::error::Error;
+use crate::guard;
+use crate::hook::Hook;
+use crate::host::{BoxFuture, Host};
+use crate::provider::{Conversations, Provider, StreamOut, StreamPayload, Wire};
+use crate::tool::{Tool, ToolCtx, ToolExecute, schema_of};
+
+/// What the caller wants after an emitted event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// More.
+    Continue,
+    /// More, but it is behind: await the service `emit.ready` first.
+    Slow,
+    /// Nothing; it no longer listens.
+    Stop,
+}
+
+/// The caller's side of one invocation.
+pub trait Caller: Send + Sync {
+    /// Whether the caller has given up.
+    fn cancelled(&self) -> bool;
+    /// Pushes JSON to the caller.
+    fn emit(&self, payload: &[u8]) -> Flow;
+}
+
+/// One running invocation: the caller, and services bound to it.
+#[derive(Clone)]
+pub struct CallCtx {
+    caller: Arc<dyn Caller>,
+    host: Host,
+}
+
+impl fmt::Debug for CallCtx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CallCtx")
+    }
+}
+
+impl CallCtx {
+    /// Joins a caller and its services.
+    #[must_use]
+    pub fn new(caller: Arc<dyn Caller>, host: Host) -> Self {
+        Self { caller, host }
+    }
+
+    /// Whether the caller has given up.
+    #[must_use]
+    pub fn cancelled(&self) -> bool {
+        self.caller.cancelled()
+    }
+
+    /// Pushes JSON to the caller.
+    pub fn emit(&self, payload: &[u8]) -> Flow {
+        self.caller.emit(payload)
+    }
+
+    /// The services.
+    #[must_use]
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+}
+
+/// One invocation of a contribution.
+#[derive(Debug)]
+pub struct Invocation {
+    /// Operation, e.g. `execute`.
+    pub op: String,
+    /// JSON argument.
+    pub payload: Vec<u8>,
+    /// The running call.
+    pub ctx: CallCtx,
+}
+
+type Run = Arc<dyn Fn(Invocation) -> BoxFuture<'static, Result<Vec<u8>, Error>> + Send + Sync>;
+type Control = Box<dyn Fn(&[u8]) -> Result<Vec<u8>, Error> + Send + Sync>;
+
+struct Contribution {
+    kind: &'static str,
+    spec: Value,
+    run: Run,
+}
+
+/// A plugin under construction; what the exported `create` function answers.
+///
+/// Contributions get their ids in the order they are added.
+#[derive(Default)]
+pub struct Plugin {
+    contributions: Vec<Contribution>,
+    controls: Vec<(&'static str, Control)>,
+}
+
+impl fmt::Debug for Plugin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self
+            .contributions
+            .iter()
+            .map(|c| (c.kind, c.spec.get("name")));
+        f.debug_map().entries(names).finish()
+    }
+}
+
+impl Plugin {
+    /// A plugin that contributes nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a tool.
+    #[must_use]
+    pub fn tool<T: Tool>(self, tool: T) -> Self {
+        let mut spec = tool.spec();
+        if spec.parameters.is_null() {
+            spec.parameters = schema_of::<T::Input>();
+        }
+        let tool = Arc::new(tool);
+        self.add("tool", &spec, move |call: Invocation| {
+            let tool = Arc::clone(&tool);
+            async move {
+                match call.op.as_str() {
+                    "execute" => {
+                        let ToolExecute {
+                            tool_call_id,
+                            input,
+                            scene,
+                        } = serde_json::from_slice(&call.payload)?;
+                        let input = serde_json::from_value(Value::Object(input)).map_err(|e| {
+                            Error::invalid(format!("the arguments do not fit the tool: {e}"))
+                        })?;
+                        answer(
+                            &tool
+                                .execute(input, ToolCtx::new(call.ctx, tool_call_id, scene))
+                                .await?,
+                        )
+                    }
+                    "prepare" => answer(&tool.prepare(serde_json::from_slice(&call.payload)?)),
+                    op => Err(Error::unsupported(&format!("the tool operation \"{op}\""))),
+                }
+            }
+        })
+    }
+
+    /// Adds a wire.
+    #[must_use]
+    pub fn wire<W: Wire>(self, wire: W) -> Self {
+        let spec = json!({"name": wire.api()});
+        let wire = Arc::new(wire);
+        let conversations = Arc::new(Conversations::default());
+        self.add("wire", &spec, move |call: Invocation| {
+            let (wire, conversations) = (Arc::clone(&wire), Arc::clone(&conversations));
+            async move {
+                if call.op != "stream" {
+                    return Err(Error::unsupported(&format!(
+                        "the wire operation \"{}\"",
+                        call.op
+                    )));
+                }
+                let payload: StreamPayload = serde_json::from_slice(&call.payload)?;
+                let request = conversations.request(payload)?;
+                answer(&wire.stream(request, StreamOut::new(call.ctx)).await?)
+            }
+        })
+    }
+
+    /// Adds a provider.
+    #[must_use]
+    pub fn provider<P: Provider>(self, provider: P) -> Self {
+        let spec = provider.spec();
+        let provider = Arc::new(provider);
+        self.add("provider", &spec, move |call: Invocation| {
+            let provider = Arc::clone(&provider);
+            async move {
+                match call.op.as_str() {
+                    "models" => answer(&provider.models()),
+                    op => Err(Error::unsupported(&format!(
+                        "the provider operation \"{op}\""
+                    ))),
+                }
+            }
+        })
+    }
+
+    /// Adds a command.
+    #[must_use]
+    pub fn command<C: Command>(self, command: C) -> Self {
+        let spec = command.spec();
+        let command = Arc::new(command);
+        self.add("command", &spec, move |call: Invocation| {
+            let command = Arc::clone(&command);
+            async move {
+                match call.op.as_str() {
+                    "run" => {
+                        let args: String = serde_json::from_slice(&call.payload)?;
+                        answer(&command.run(args, CommandCtx::new(call.ctx)).await?)
+                    }
+                    "complete" => {
+                        let prefix: String = serde_json::from_slice(&call.payload)?;
+                        answer(&command.complete(&prefix))
+                    }
+                    op => Err(Error::unsupported(&format!(
+                        "the command operation \"{op}\""
+                    ))),
+                }
+            }
+        })
+    }
+
+    /// Attaches a handler to a typed event.
+    #[must_use]
+    pub fn on<H, F, R>(self, handler: F) -> Self
+    where
+        H: Hook,
+        F: Fn(H, CallCtx) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<H::Answer, Error>> + Send + 'static,
+        H::Answer: Send,
+    {
+        let handler = Arc::new(handler);
+        self.add(
+            "hook",
+            &json!({"name": H::EVENT}),
+            move |call: Invocation| {
+                let handler = Arc::clone(&handler);
+                async move {
+                    let event: H = serde_json::from_slice(&call.payload)?;
+                    answer(&handler(event, call.ctx).await?)
+                }
+            },
+        )
+    }
+
+    /// Attaches a handler to any event, with JSON both ways. Answer null for nothing.
+    #[must_use]
+    pub fn on_event<F, R>(self, event: &'static str, handler: F) -> Self
+    where
+        F: Fn(Value, CallCtx) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Value, Error>> + Send + 'static,
+    {
+        let handler = Arc::new(handler);
+        self.add("hook", &json!({"name": event}), move |call: Invocation| {
+            let handler = Arc::clone(&handler);
+            async move { answer(&handler(serde_json::from_slice(&call.payload)?, call.ctx).await?) }
+        })
+    }
+
+    /// Answers a lifecycle operation of the kernel (`shutdown`, `export_state`, …).
+    #[must_use]
+    pub fn control<P, A>(
+        mut self,
+        op: &'static str,
+        run: impl Fn(P) -> Result<A, Error> + Send + Sync + 'static,
+    ) -> Self
+    where
+        P: DeserializeOwned,
+        A: Serialize,
+    {
+        self.controls.push((
+            op,
+            Box::new(move |payload| answer(&run(serde_json::from_slice(payload)?)?)),
+        ));
+        self
+    }
+
+    /// What [`Plugin::describe`] lists: `{id, kind, …spec}` each.
+    #[must_use]
+    pub fn describe(&self) -> Vec<Value> {
+        let describe = |(id, item): (usize, &Contribution)| {
+            let mut entry = json!({"id": id, "kind": item.kind});
+            if let (Value::Object(entry), Value::Object(spec)) = (&mut entry, &item.spec) {
+                entry.extend(spec.clone());
+            }
+            entry
+        };
+        self.contributions
+            .iter()
+            .enumerate()
+            .map(describe)
+            .collect()
+    }
+
+    /// Runs one operation of one contribution. Panics of the author's code are errors.
+    pub fn invoke(
+        &self,
+        contribution: u32,
+        call: Invocation,
+    ) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
+        let found = usize::try_from(contribution)
+            .ok()
+            .and_then(|id| self.contributions.get(id));
+        match found.map(|item| Arc::clone(&item.run)) {
+            Some(run) => match guard::catch(move || run(call)) {
+                Ok(future) => Box::pin(guard::Guarded::new(future)),
+                Err(error) => Box::pin(std::future::ready(Err(error))),
+            },
+            None => {
+                let error = Error::unsupported(&format!("contribution {contribution}"));
+                Box::pin(std::future::ready(Err(error)))
+            }
+        }
+    }
+
+    /// Runs a lifecycle operation.
+    ///
+    /// # Errors
+    /// `unsupported` for one the author did not give.
+    pub fn run_control(&self, op: &str, payload: &[u8]) -> Result<Vec<u8>, Error> {
+        match self.controls.iter().find(|(name, _)| *name == op) {
+            Some((_, run)) => guard::catch(|| run(payload))?,
+            None => Err(Error::unsupported(&format!("the operation \"{op}\""))),
+        }
+    }
+
+    fn add<S, F, R>(mut self, kind: &'static str, spec: &S, run: F) -> Self
+    where
+        S: Serialize,
+        F: Fn(Invocation) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Vec<u8>, Error>> + Send + 'static,
+    {
+        let spec = serde_json::to_value(spec).unwrap_or_default();
+        self.contributions.push(Contribution {
+            kind,
+            spec,
+            run: Arc::new(move |call| Box::pin(run(call))),
+        });
+        self
+    }
+}
+
+fn answer(value: &impl Serialize) -> Result<Vec<u8>, Error> {
+    Ok(serde_json::to_vec(value)?)
+}

@@ -1,0 +1,451 @@
+//! The unified assistant event stream (`providers.md` §2.2) and the two ends of it: an
+//! [`Assembler`] keeps the message so far on the reading side, a [`MessageWriter`] makes the events
+//! on the writing side.
+//!
+//! Events carry no cumulative message: a long answer must not be cloned once per delta. The final
+//! message is not an event; it is the value the stream call returns, so there is exactly one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::message::{AssistantMessage, Content, StopReason, Text, Thinking, ToolCall, Usage};
+use crate::partial_json::PartialObject;
+
+/// One step of an answer. Order: `start` before all others; blocks are only appended and
+/// `content_index` is the position of the block in the message; blocks may be open side by side.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(
+    tag = "type",
+    rename_all = "snake_case",
+    rename_all_fields = "camelCase"
+)]
+pub enum StreamEvent {
+    /// The service began to answer.
+    Start,
+    /// Facts known before the end, so that an aborted answer keeps them.
+    Meta {
+        /// Tokens so far.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+        /// The service's id of the response.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        response_id: Option<String>,
+        /// The model that answers, if it is not the one asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        response_model: Option<String>,
+    },
+    /// A text block opens.
+    TextStart {
+        /// Position of the block.
+        content_index: usize,
+    },
+    /// Text.
+    TextDelta {
+        /// Position of the block.
+        content_index: usize,
+        /// The new piece.
+        delta: String,
+    },
+    /// A text block is complete.
+    TextEnd {
+        /// Position of the block.
+        content_index: usize,
+        /// The whole text; authoritative.
+        content: String,
+    },
+    /// A thinking block opens.
+    ThinkingStart {
+        /// Position of the block.
+        content_index: usize,
+    },
+    /// Reasoning.
+    ThinkingDelta {
+        /// Position of the block.
+        content_index: usize,
+        /// The new piece.
+        delta: String,
+    },
+    /// A thinking block is complete.
+    ThinkingEnd {
+        /// Position of the block.
+        content_index: usize,
+        /// The whole reasoning; authoritative.
+        content: String,
+    },
+    /// A tool call opens. Id or name may still be empty.
+    ToolcallStart {
+        /// Position of the block.
+        content_index: usize,
+        /// Id of the call.
+        #[serde(default)]
+        id: String,
+        /// Name of the tool.
+        #[serde(default)]
+        tool_name: String,
+    },
+    /// A piece of the arguments' JSON text, possibly empty.
+    ToolcallDelta {
+        /// Position of the block.
+        content_index: usize,
+        /// The new piece.
+        delta: String,
+    },
+    /// A tool call is complete.
+    ToolcallEnd {
+        /// Position of the block.
+        content_index: usize,
+        /// The call; authoritative.
+        tool_call: ToolCall,
+    },
+}
+
+/// Takes events as they are made.
+pub trait EventSink {
+    /// Takes one event.
+    fn event(&mut self, event: StreamEvent);
+}
+
+impl EventSink for Vec<StreamEvent> {
+    fn event(&mut self, event: StreamEvent) {
+        self.push(event);
+    }
+}
+
+/// Builds the message so far from events. Costs what the event adds, not what the message holds.
+#[derive(Debug, Default)]
+pub struct Assembler {
+    message: AssistantMessage,
+    arguments: Vec<Option<PartialObject>>,
+    started: bool,
+}
+
+impl Assembler {
+    /// Starts from a message that names api, provider, model and time; its stop reason becomes `pending`.
+    #[must_use]
+    pub fn new(mut message: AssistantMessage) -> Self {
+        message.stop_reason = StopReason::Pending;
+        Self {
+            message,
+            arguments: Vec::new(),
+            started: false,
+        }
+    }
+
+    /// Whether `start` was seen.
+    #[must_use]
+    pub fn started(&self) -> bool {
+        self.started
+    }
+
+    /// The message so far. Arguments of open calls are filled in only by [`Assembler::finish`] and
+    /// [`Assembler::arguments`], because copying them per delta would be quadratic.
+    #[must_use]
+    pub fn message(&self) -> &AssistantMessage {
+        &self.message
+    }
+
+    /// The arguments of a call as far as they can be read.
+    #[must_use]
+    pub fn arguments(
+        &self,
+        content_index: usize,
+    ) -> Option<&serde_json::Map<String, serde_json::Value>> {
+        match self.arguments.get(content_index)? {
+            Some(partial) => Some(partial.as_map()),
+            None => self
+                .message
+                .content
+                .get(content_index)?
+                .as_tool_call()
+                .map(|call| &call.arguments),
+        }
+    }
+
+    /// Takes one event. Events for blocks that do not exist are ignored.
+    pub fn push(&mut self, event: &StreamEvent) {
+        match event {
+            StreamEvent::Start => self.started = true,
+            StreamEvent::Meta {
+                usage,
+                response_id,
+                response_model,
+            } => {
+                if let Some(usage) = usage {
+                    self.message.usage = usage.clone();
+                }
+                if response_id.is_some() {
+                    self.message.response_id.clone_from(response_id);
+                }
+                if response_model.is_some() {
+                    self.message.response_model.clone_from(response_model);
+                }
+            }
+            StreamEvent::TextStart { content_index } => {
+                self.open(*content_index, Content::Text(Text::default()), None);
+            }
+            StreamEvent::ThinkingStart { content_index } => {
+                self.open(*content_index, Content::Thinking(Thinking::default()), None);
+            }
+            StreamEvent::ToolcallStart {
+                content_index,
+                id,
+                tool_name,
+            } => {
+                let call = ToolCall {
+                    id: id.clone(),
+                    name: tool_name.clone(),
+                    ..ToolCall::default()
+                };
+                self.open(
+                    *content_index,
+                    Content::ToolCall(call),
+                    Some(PartialObject::new()),
+                );
+            }
+            StreamEvent::TextDelta {
+                content_index,
+                delta,
+            }
+            | StreamEvent::ThinkingDelta {
+                content_index,
+                delta,
+            } => match self.block(*content_index) {
+                Some(Content::Text(block)) => block.text.push_str(delta),
+                Some(Content::Thinking(block)) => block.thinking.push_str(delta),
+                _ => {}
+            },
+            StreamEvent::ToolcallDelta {
+                content_index,
+                delta,
+            } => {
+                if let Some(Some(partial)) = self.arguments.get_mut(*content_index) {
+                    partial.push(delta);
+                }
+            }
+            StreamEvent::TextEnd {
+                content_index,
+                content,
+            }
+            | StreamEvent::ThinkingEnd {
+                content_index,
+                content,
+            } => match self.block(*content_index) {
+                Some(Content::Text(block)) => block.text.clone_from(content),
+                Some(Content::Thinking(block)) => block.thinking.clone_from(content),
+                _ => {}
+            },
+            StreamEvent::ToolcallEnd {
+                content_index,
+                tool_call,
+            } => {
+                if let Some(Content::ToolCall(call)) = self.block(*content_index) {
+                    call.clone_from(tool_call);
+                    self.arguments[*content_index] = None;
+                }
+            }
+        }
+    }
+
+    /// The message as it stands, with a stop reason, for a stream that ended without its own.
+    #[must_use]
+    pub fn finish(mut self, reason: StopReason, error: Option<String>) -> AssistantMessage {
+        for (block, partial) in self.message.content.iter_mut().zip(self.arguments) {
+            if let (Content::ToolCall(call), Some(partial)) = (block, partial) {
+                call.arguments = partial.as_map().clone();
+            }
+        }
+        self.message.stop_reason = reason;
+        self.message.error_message = error;
+        self.message
+    }
+
+    fn open(&mut self, content_index: usize, block: Content, partial: Option<PartialObject>) {
+        if content_index == self.message.content.len() {
+            self.message.content.push(block);
+            self.arguments.push(partial);
+        }
+    }
+
+    fn block(&mut self, content_index: usize) -> Option<&mut Content> {
+        self.message.content.get_mut(content_index)
+    }
+}
+
+/// Writes an answer block by block: text and thinking close when another block opens, calls are
+/// written whole. For providers that think in whole pieces (scripts, simple services).
+pub struct MessageWriter<S> {
+    sink: S,
+    message: AssistantMessage,
+    open: bool,
+}
+
+impl<S: EventSink> MessageWriter<S> {
+    /// Emits `start`.
+    pub fn new(message: AssistantMessage, mut sink: S) -> Self {
+        sink.event(StreamEvent::Start);
+        Self {
+            sink,
+            message,
+            open: false,
+        }
+    }
+
+    /// Appends text.
+    pub fn text(&mut self, delta: &str) {
+        if !(self.open && matches!(self.message.content.last(), Some(Content::Text(_)))) {
+            self.open_block(Content::Text(Text::default()));
+            let content_index = self.message.content.len() - 1;
+            self.sink.event(StreamEvent::TextStart { content_index });
+        }
+        let content_index = self.message.content.len() - 1;
+        if let Some(Content::Text(block)) = self.message.content.last_mut() {
+            block.text.push_str(delta);
+        }
+        self.sink.event(StreamEvent::TextDelta {
+            content_index,
+            delta: delta.to_owned(),
+        });
+    }
+
+    /// Appends reasoning.
+    pub fn thinking(&mut self, delta: &str) {
+        if !(self.open && matches!(self.message.content.last(), Some(Content::Thinking(_)))) {
+            self.open_block(Content::Thinking(Thinking::default()));
+            let content_index = self.message.content.len() - 1;
+            self.sink
+                .event(StreamEvent::ThinkingStart { content_index });
+        }
+        let content_index = self.message.content.len() - 1;
+        if let Some(Content::Thinking(block)) = self.message.content.last_mut() {
+            block.thinking.push_str(delta);
+        }
+        self.sink.event(StreamEvent::ThinkingDelta {
+            content_index,
+            delta: delta.to_owned(),
+        });
+    }
+
+    /// Writes one whole tool call.
+    pub fn tool_call(&mut self, call: ToolCall) {
+        self.open_block(Content::ToolCall(call.clone()));
+        self.open = false;
+        let content_index = self.message.content.len() - 1;
+        self.sink.event(StreamEvent::ToolcallStart {
+            content_index,
+            id: call.id.clone(),
+            tool_name: call.name.clone(),
+        });
+        let delta = serde_json::to_string(&call.arguments).unwrap_or_default();
+        self.sink.event(StreamEvent::ToolcallDelta {
+            content_index,
+            delta,
+        });
+        self.sink.event(StreamEvent::ToolcallEnd {
+            content_index,
+            tool_call: call,
+        });
+    }
+
+    /// The message so far, to set usage or signatures.
+    pub fn message_mut(&mut self) -> &mut AssistantMessage {
+        &mut self.message
+    }
+
+    /// Closes the open block and answers the message. Without a reason it is `toolUse` if there are
+    /// calls, else `stop`.
+    pub fn finish(mut self, reason: Option<StopReason>) -> AssistantMessage {
+        self.close();
+        let natural = match self.message.tool_calls().next() {
+            Some(_) => StopReason::ToolUse,
+            None => StopReason::Stop,
+        };
+        self.message.stop_reason = reason.unwrap_or(natural);
+        self.message
+    }
+
+    fn open_block(&mut self, block: Content) {
+        self.close();
+        self.message.content.push(block);
+        self.open = true;
+    }
+
+    fn close(&mut self) {
+        if !std::mem::take(&mut self.open) {
+            return;
+        }
+        let content_index = self.message.content.len().saturating_sub(1);
+        match self.message.content.last() {
+            Some(Content::Text(block)) => {
+                let content = block.text.clone();
+                self.sink.event(StreamEvent::TextEnd {
+                    content_index,
+                    content,
+                });
+            }
+            Some(Content::Thinking(block)) => {
+                let content = block.thinking.clone();
+                self.sink.event(StreamEvent::ThinkingEnd {
+                    content_index,
+                    content,
+                });
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_writer_emits_the_assembler_rebuilds() {
+        let mut events = Vec::new();
+        struct Into<'a>(&'a mut Vec<StreamEvent>);
+        impl EventSink for Into<'_> {
+            fn event(&mut self, event: StreamEvent) {
+                self.0.push(event);
+            }
+        }
+        let mut writer = MessageWriter::new(AssistantMessage::default(), Into(&mut events));
+        writer.thinking("hm");
+        writer.text("a");
+        writer.text("b");
+        let arguments = serde_json::json!({"path": "x"})
+            .as_object()
+            .cloned()
+            .unwrap();
+        writer.tool_call(ToolCall {
+            id: "1".into(),
+            name: "read".into(),
+            arguments,
+            ..ToolCall::default()
+        });
+        let written = writer.finish(None);
+        assert_eq!(written.stop_reason, StopReason::ToolUse);
+        let mut assembler = Assembler::new(AssistantMessage::default());
+        for event in &events {
+            assembler.push(event);
+        }
+        assert_eq!(assembler.finish(StopReason::ToolUse, None), written);
+    }
+
+    #[test]
+    fn an_interrupted_call_keeps_the_arguments_read_so_far() {
+        let mut assembler = Assembler::new(AssistantMessage::default());
+        assembler.push(&StreamEvent::ToolcallStart {
+            content_index: 0,
+            id: "1".into(),
+            tool_name: "bash".into(),
+        });
+        assembler.push(&StreamEvent::ToolcallDelta {
+            content_index: 0,
+            delta: "{\"command\":\"l".into(),
+        });
+        let message = assembler.finish(StopReason::Aborted, Some("aborted".into()));
+        let call = message.tool_calls().next().unwrap();
+        assert_eq!(
+            serde_json::to_value(&call.arguments).unwrap(),
+            serde_json::json!({"command": "l"})
+        );
+    }
+}
