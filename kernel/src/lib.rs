@@ -1,1 +1,4 @@
-//! stub
+//! The kernel of pliant.
+#![warn(missing_docs)]
+
+pub mod registry;

@@ -142,6 +142,12 @@ impl Host {
         Self::new(Arc::new(services), Arc::new(Tasks::default()))
     }
 
+    /// What the calls go to; the kernel passes it across the ABI.
+    #[must_use]
+    pub fn services(&self) -> &Arc<dyn Services> {
+        &self.services
+    }
+
     /// Calls a service by name with JSON both ways.
     ///
     /// # Errors

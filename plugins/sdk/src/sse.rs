@@ -253,7 +253,7 @@ fn split_field(line: &[u8]) -> (&[u8], &[u8]) {
 /// The position of the first `\n` or `\r`. Whole blocks are tested without an early exit, which
 /// the compiler turns into vector instructions.
 fn find_line_end(bytes: &[u8]) -> Option<usize> {
-    const BLOCK: usize = 32;
+    const BLOCK: usize = 16;
     let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
     let blocks = bytes.chunks_exact(BLOCK);
     let skipped = blocks

@@ -1,0 +1,76 @@
+//! The hook points the kernel has now, and what failing handlers mean at each.
+
+/// A place handlers attach to. The composition rule belongs to the stage that dispatches it
+/// (`extensions.md` §3); what is common is whether a failing handler closes the gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum HookPoint {
+    /// The user typed something.
+    Input,
+    /// A run is about to start.
+    BeforeAgentStart,
+    /// A request is about to be sent: the messages without the system ones.
+    Context,
+    /// A tool is about to run.
+    ToolCall,
+    /// A tool has run.
+    ToolResult,
+    /// A message is complete.
+    MessageEnd,
+    /// A session begins.
+    SessionStart,
+    /// A generation ends.
+    SessionShutdown,
+    /// A loop event that only notifies.
+    AgentStart,
+    /// A loop event that only notifies.
+    AgentEnd,
+    /// A loop event that only notifies.
+    AgentSettled,
+    /// A loop event that only notifies.
+    TurnStart,
+    /// A loop event that only notifies.
+    TurnEnd,
+    /// A loop event that only notifies.
+    MessageStart,
+    /// A loop event that only notifies.
+    MessageUpdate,
+    /// A loop event that only notifies.
+    ToolExecutionStart,
+    /// A loop event that only notifies.
+    ToolExecutionUpdate,
+    /// A loop event that only notifies.
+    ToolExecutionEnd,
+}
+
+impl HookPoint {
+    /// The event's name, as handlers register for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::BeforeAgentStart => "before_agent_start",
+            Self::Context => "context",
+            Self::ToolCall => "tool_call",
+            Self::ToolResult => "tool_result",
+            Self::MessageEnd => "message_end",
+            Self::SessionStart => "session_start",
+            Self::SessionShutdown => "session_shutdown",
+            Self::AgentStart => "agent_start",
+            Self::AgentEnd => "agent_end",
+            Self::AgentSettled => "agent_settled",
+            Self::TurnStart => "turn_start",
+            Self::TurnEnd => "turn_end",
+            Self::MessageStart => "message_start",
+            Self::MessageUpdate => "message_update",
+            Self::ToolExecutionStart => "tool_execution_start",
+            Self::ToolExecutionUpdate => "tool_execution_update",
+            Self::ToolExecutionEnd => "tool_execution_end",
+        }
+    }
+
+    /// A failing handler blocks instead of being passed by (G5).
+    #[must_use]
+    pub fn fails_closed(self) -> bool {
+        matches!(self, Self::ToolCall)
+    }
+}

@@ -1,0 +1,88 @@
+//! What exists now, and who brought it.
+//!
+//! Sources publish generations; every change makes a new immutable [`Snapshot`] and swaps it in. A
+//! stage takes what it needs from the snapshot of the moment, a turn pins the one whose tools it
+//! declared, and a call holds its generation alive. Precedence is decided here and nowhere else
+//! (`extensions.md` §4.12); losers stay visible as diagnostics.
+
+mod dispatch;
+mod generation;
+mod hook;
+mod snapshot;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+
+pub use dispatch::{Dispatcher, HandlerFailure};
+pub use generation::{Contribution, Generation, InProcess, Kind, Rank, Source};
+pub use hook::HookPoint;
+pub use snapshot::{Registered, Snapshot};
+
+/// The registry: a swap of immutable snapshots.
+pub struct Registry {
+    current: ArcSwap<Snapshot>,
+    writing: Mutex<()>,
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registry")
+            .field("snapshot", &self.current.load().number())
+            .finish()
+    }
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self {
+            current: ArcSwap::from_pointee(Snapshot::default()),
+            writing: Mutex::new(()),
+        }
+    }
+}
+
+impl Registry {
+    /// The snapshot of the moment.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.current.load_full()
+    }
+
+    /// Publishes a generation in place of an earlier one of the same source name, or as a new source
+    /// at the place its rank gives it.
+    pub fn publish(&self, generation: Arc<dyn Generation>) {
+        self.publish_all(vec![generation]);
+    }
+
+    /// Publishes several generations as one change: nobody sees some without the others.
+    pub fn publish_all(&self, generations: Vec<Arc<dyn Generation>>) {
+        self.change(|sources| {
+            for generation in generations {
+                let name = &generation.source().name;
+                match sources.iter().position(|old| old.source().name == *name) {
+                    Some(index) => sources[index] = generation,
+                    None => {
+                        let rank = generation.source().rank;
+                        let at = sources.partition_point(|other| other.source().rank <= rank);
+                        sources.insert(at, generation);
+                    }
+                }
+            }
+        });
+    }
+
+    /// Withdraws a source.
+    pub fn withdraw(&self, name: &str) {
+        self.change(|sources| sources.retain(|generation| generation.source().name != name));
+    }
+
+    fn change(&self, edit: impl FnOnce(&mut Vec<Arc<dyn Generation>>)) {
+        let _one_writer = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = self.current.load();
+        let mut sources = old.sources().to_vec();
+        edit(&mut sources);
+        self.current
+            .store(Arc::new(Snapshot::build(old.number() + 1, sources)));
+    }
+}

@@ -1,0 +1,416 @@
+//! One immutable view of everything registered, with the precedence rules applied.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use pliant_sdk::Error;
+use pliant_sdk::command::CommandSpec;
+use pliant_sdk::host::BoxFuture;
+use pliant_sdk::plugin::{CallCtx, Invocation};
+use pliant_sdk::provider::ProviderSpec;
+use pliant_sdk::tool::ToolSpec;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::generation::{Contribution, Generation, Kind, Rank, Source};
+
+/// A registered thing and the generation that runs it.
+pub struct Registered<S> {
+    /// Its declaration.
+    pub spec: S,
+    id: u32,
+    generation: Arc<dyn Generation>,
+}
+
+impl<S: fmt::Debug> fmt::Debug for Registered<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registered")
+            .field("source", &self.source().name)
+            .field("spec", &self.spec)
+            .finish()
+    }
+}
+
+impl<S> Registered<S> {
+    /// Who brought it.
+    #[must_use]
+    pub fn source(&self) -> &Source {
+        self.generation.source()
+    }
+
+    /// Runs an operation; JSON in and out as bytes.
+    pub fn invoke_bytes(
+        &self,
+        op: &str,
+        payload: Vec<u8>,
+        ctx: CallCtx,
+    ) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
+        self.generation.invoke(
+            self.id,
+            Invocation {
+                op: op.to_owned(),
+                payload,
+                ctx,
+            },
+        )
+    }
+
+    /// Runs an operation with typed JSON both ways.
+    ///
+    /// # Errors
+    /// What the source reports, or `invalid` when its answer has another shape.
+    pub async fn invoke<R: DeserializeOwned>(
+        &self,
+        op: &str,
+        payload: &impl Serialize,
+        ctx: CallCtx,
+    ) -> Result<R, Error> {
+        let answer = self
+            .invoke_bytes(op, serde_json::to_vec(payload)?, ctx)
+            .await?;
+        serde_json::from_slice(&answer).map_err(|error| {
+            let name = &self.source().name;
+            Error::invalid(format!(
+                "\"{name}\" answered \"{op}\" with something else than asked for: {error}"
+            ))
+        })
+    }
+}
+
+/// Everything registered at one moment.
+#[derive(Default)]
+pub struct Snapshot {
+    number: u64,
+    sources: Vec<Arc<dyn Generation>>,
+    tools: IndexMap<String, Arc<Registered<ToolSpec>>>,
+    wires: HashMap<String, Arc<Registered<()>>>,
+    providers: IndexMap<String, Arc<Registered<ProviderSpec>>>,
+    commands: IndexMap<String, Arc<Registered<CommandSpec>>>,
+    hooks: HashMap<String, Vec<Arc<Registered<()>>>>,
+    diagnostics: Vec<String>,
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sources: Vec<_> = self.sources.iter().map(|s| &s.source().name).collect();
+        f.debug_struct("Snapshot")
+            .field("number", &self.number)
+            .field("sources", &sources)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Snapshot {
+    /// Applies the precedence rules to sources in load order.
+    #[must_use]
+    pub fn build(number: u64, sources: Vec<Arc<dyn Generation>>) -> Self {
+        let mut snapshot = Self {
+            number,
+            ..Self::default()
+        };
+        let mut commands = Vec::new();
+        for generation in &sources {
+            snapshot.add_tools(generation);
+            for item in generation.contributions() {
+                match item.kind {
+                    Kind::Tool => {}
+                    Kind::Wire => {
+                        snapshot
+                            .wires
+                            .entry(item.name.clone())
+                            .or_insert_with(|| registered(generation, item, ()));
+                    }
+                    Kind::Provider => snapshot.add_provider(generation, item),
+                    Kind::Hook => {
+                        let handlers = snapshot.hooks.entry(item.name.clone()).or_default();
+                        handlers.push(registered(generation, item, ()));
+                    }
+                    Kind::Command => {
+                        if let Some(spec) = snapshot.spec::<CommandSpec>(generation, item) {
+                            commands.push(registered(generation, item, spec));
+                        }
+                    }
+                }
+            }
+        }
+        snapshot.commands = name_commands(commands);
+        snapshot.sources = sources;
+        snapshot
+    }
+
+    /// Counts the changes of the registry.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// All sources in load order.
+    #[must_use]
+    pub fn sources(&self) -> &[Arc<dyn Generation>] {
+        &self.sources
+    }
+
+    /// The tools, in load order of the winners.
+    pub fn tools(&self) -> impl Iterator<Item = &Arc<Registered<ToolSpec>>> {
+        self.tools.values()
+    }
+
+    /// The tool of that name.
+    #[must_use]
+    pub fn tool(&self, name: &str) -> Option<&Arc<Registered<ToolSpec>>> {
+        self.tools.get(name)
+    }
+
+    /// The wire of that api name.
+    #[must_use]
+    pub fn wire(&self, api: &str) -> Option<&Arc<Registered<()>>> {
+        self.wires.get(api)
+    }
+
+    /// The providers.
+    pub fn providers(&self) -> impl Iterator<Item = &Arc<Registered<ProviderSpec>>> {
+        self.providers.values()
+    }
+
+    /// The provider of that id.
+    #[must_use]
+    pub fn provider(&self, id: &str) -> Option<&Arc<Registered<ProviderSpec>>> {
+        self.providers.get(id)
+    }
+
+    /// The commands by invocation name (P10).
+    pub fn commands(&self) -> impl Iterator<Item = (&String, &Arc<Registered<CommandSpec>>)> {
+        self.commands.iter()
+    }
+
+    /// The command of that invocation name.
+    #[must_use]
+    pub fn command(&self, name: &str) -> Option<&Arc<Registered<CommandSpec>>> {
+        self.commands.get(name)
+    }
+
+    /// The handlers of an event in dispatch order; the list is a snapshot of its own (G3).
+    #[must_use]
+    pub fn handlers(&self, event: &str) -> &[Arc<Registered<()>>] {
+        self.hooks.get(event).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Names that lost, and declarations that could not be read.
+    #[must_use]
+    pub fn diagnostics(&self) -> &[String] {
+        &self.diagnostics
+    }
+
+    /// Inside one source a later registration replaces; between sources the first wins (G9). Sources
+    /// that ship with pliant come last in load order, so an extension's tool beats a built-in one.
+    fn add_tools(&mut self, generation: &Arc<dyn Generation>) {
+        let mut own: IndexMap<String, Arc<Registered<ToolSpec>>> = IndexMap::new();
+        for item in generation
+            .contributions()
+            .iter()
+            .filter(|item| item.kind == Kind::Tool)
+        {
+            if let Some(spec) = self.spec::<ToolSpec>(generation, item) {
+                own.insert(item.name.clone(), registered(generation, item, spec));
+            }
+        }
+        for (name, tool) in own {
+            match self.tools.get(&name) {
+                None => {
+                    self.tools.insert(name, tool);
+                }
+                Some(winner) if tool.source().rank == Rank::BuiltIn && winner.source().rank != Rank::BuiltIn => {}
+                Some(winner) => self.diagnostics.push(format!(
+                    "The tool \"{name}\" of \"{}\" is not used, because \"{}\" registered that name first; rename one of them.",
+                    tool.source().name,
+                    winner.source().name,
+                )),
+            }
+        }
+    }
+
+    /// The last registration replaces, and anything replaces a built-in provider.
+    fn add_provider(&mut self, generation: &Arc<dyn Generation>, item: &Contribution) {
+        let Some(spec) = self.spec::<ProviderSpec>(generation, item) else {
+            return;
+        };
+        let built_in = generation.source().rank == Rank::BuiltIn;
+        if built_in && self.providers.contains_key(&item.name) {
+            return;
+        }
+        self.providers
+            .insert(item.name.clone(), registered(generation, item, spec));
+    }
+
+    fn spec<S: DeserializeOwned>(
+        &mut self,
+        generation: &Arc<dyn Generation>,
+        item: &Contribution,
+    ) -> Option<S> {
+        match S::deserialize(&item.spec) {
+            Ok(spec) => Some(spec),
+            Err(error) => {
+                let (source, name) = (&generation.source().name, &item.name);
+                self.diagnostics.push(format!(
+                    "\"{name}\" of \"{source}\" is left out, because its declaration cannot be read: {error}."
+                ));
+                None
+            }
+        }
+    }
+}
+
+fn registered<S>(
+    generation: &Arc<dyn Generation>,
+    item: &Contribution,
+    spec: S,
+) -> Arc<Registered<S>> {
+    Arc::new(Registered {
+        spec,
+        id: item.id,
+        generation: Arc::clone(generation),
+    })
+}
+
+/// Gives each command its invocation name: its own if nobody shares it, else `name:1`, `name:2`, …
+/// in load order, passing by numbers whose name is taken (P10).
+fn name_commands(
+    all: Vec<Arc<Registered<CommandSpec>>>,
+) -> IndexMap<String, Arc<Registered<CommandSpec>>> {
+    let mut count: HashMap<String, usize> = HashMap::new();
+    for command in &all {
+        *count.entry(command.spec.name.clone()).or_default() += 1;
+    }
+    let mut named = IndexMap::new();
+    let mut next: HashMap<String, usize> = HashMap::new();
+    for command in all {
+        let name = command.spec.name.clone();
+        if count.get(&name) == Some(&1) {
+            named.insert(name, command);
+            continue;
+        }
+        let number = next.entry(name.clone()).or_default();
+        let free = loop {
+            *number += 1;
+            let candidate = format!("{name}:{number}");
+            if !count.contains_key(&candidate) && !named.contains_key(&candidate) {
+                break candidate;
+            }
+        };
+        named.insert(free, command);
+    }
+    named
+}
+
+#[cfg(test)]
+mod tests {
+    use pliant_sdk::command::{Command, CommandCtx};
+    use pliant_sdk::tool::ToolCtx;
+    use pliant_sdk::{Plugin, Tool, ToolResult};
+
+    use super::*;
+    use crate::registry::{InProcess, Registry};
+
+    struct Named(&'static str, &'static str);
+
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Nothing {}
+
+    impl Tool for Named {
+        type Input = Nothing;
+
+        fn spec(&self) -> ToolSpec {
+            ToolSpec::new(self.0, self.1)
+        }
+
+        async fn execute(&self, _: Nothing, _: ToolCtx) -> Result<ToolResult, Error> {
+            Ok(ToolResult::text(self.1))
+        }
+    }
+
+    impl Command for Named {
+        fn spec(&self) -> CommandSpec {
+            CommandSpec::new(self.0, self.1)
+        }
+
+        async fn run(&self, _: String, _: CommandCtx) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    fn source(name: &str, rank: Rank, plugin: Plugin) -> Arc<dyn Generation> {
+        Arc::new(InProcess::new(Source::inline(name, rank), plugin).unwrap())
+    }
+
+    #[test]
+    fn between_sources_the_first_tool_wins_and_the_loser_is_named() {
+        // G9, extensions §4.12
+        let registry = Registry::default();
+        registry.publish(source(
+            "files",
+            Rank::BuiltIn,
+            Plugin::new().tool(Named("read", "built-in")),
+        ));
+        registry.publish(source(
+            "b",
+            Rank::User,
+            Plugin::new().tool(Named("read", "b")),
+        ));
+        registry.publish(source(
+            "a",
+            Rank::CommandLine,
+            Plugin::new()
+                .tool(Named("read", "a1"))
+                .tool(Named("read", "a2")),
+        ));
+        let snapshot = registry.snapshot();
+        assert_eq!(snapshot.tool("read").unwrap().spec.description, "a2");
+        assert_eq!(snapshot.diagnostics().len(), 1);
+        assert!(snapshot.diagnostics()[0].contains("\"read\" of \"b\""));
+    }
+
+    #[test]
+    fn commands_that_share_a_name_are_numbered_in_load_order() {
+        // P10
+        let registry = Registry::default();
+        let two = Plugin::new()
+            .command(Named("x", "1"))
+            .command(Named("x:2", "literal"));
+        registry.publish(source("a", Rank::User, two));
+        registry.publish(source(
+            "b",
+            Rank::User,
+            Plugin::new()
+                .command(Named("x", "2"))
+                .command(Named("y", "3")),
+        ));
+        let snapshot = registry.snapshot();
+        let names: Vec<_> = snapshot.commands().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["x:1", "x:2", "x:3", "y"]);
+    }
+
+    #[test]
+    fn a_new_generation_takes_the_place_of_the_old_and_old_snapshots_stay_whole() {
+        let registry = Registry::default();
+        registry.publish(source(
+            "a",
+            Rank::User,
+            Plugin::new().tool(Named("t", "old")),
+        ));
+        let before = registry.snapshot();
+        registry.publish(source(
+            "a",
+            Rank::User,
+            Plugin::new().tool(Named("t", "new")),
+        ));
+        assert_eq!(before.tool("t").unwrap().spec.description, "old");
+        assert_eq!(
+            registry.snapshot().tool("t").unwrap().spec.description,
+            "new"
+        );
+        registry.withdraw("a");
+        assert!(registry.snapshot().tool("t").is_none());
+    }
+}
