@@ -1,4 +1,5 @@
 //! The kernel of pliant.
 #![warn(missing_docs)]
 
+pub mod agent;
 pub mod registry;

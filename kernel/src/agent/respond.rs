@@ -1,0 +1,133 @@
+//! One request and its streamed answer (`kernel.md` §3.5): the stream becomes message events, and
+//! whatever happens there is exactly one `message_start` and one `message_end` (L23).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use pliant_sdk::message::{AssistantMessage, Content, Message, StopReason};
+use pliant_sdk::stream::Assembler;
+use pliant_sdk::{Error, Event, StreamEvent};
+use tokio_util::sync::CancellationToken;
+
+use super::{Answer, Driver};
+
+const ABORTED: &str = "Request was aborted";
+
+/// Events taken from the stream at once; a bound keeps aborts prompt.
+const BATCH: usize = 256;
+
+/// Sends the request and answers the finished message. An abort keeps what was streamed (L28).
+pub(super) async fn respond<D: Driver>(
+    driver: &D,
+    cancel: &CancellationToken,
+) -> Result<Arc<Message>, Error> {
+    let started = Instant::now();
+    let opened = tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(None),
+        opened = driver.request(cancel) => opened.map_err(Some),
+    };
+    let mut announced = false;
+    let mut message = match opened {
+        Ok(answer) => stream(driver, answer, cancel, &mut announced).await,
+        Err(failure) => failed_before_streaming(driver, failure),
+    };
+    message.thinking_level = Some(driver.thinking_level());
+    message.duration_ms = u64::try_from(started.elapsed().as_millis()).ok();
+    if !announced {
+        driver
+            .emit(Event::MessageStart {
+                message: Arc::new(Message::Assistant(message.clone())),
+            })
+            .await;
+    }
+    driver.message_end(Message::Assistant(message)).await
+}
+
+fn failed_before_streaming<D: Driver>(driver: &D, failure: Option<Error>) -> AssistantMessage {
+    let (stop_reason, text) = match failure {
+        None => (StopReason::Aborted, ABORTED.to_owned()),
+        Some(error) => (StopReason::Error, error.to_string()),
+    };
+    AssistantMessage {
+        content: vec![Content::text("")],
+        stop_reason,
+        error_message: Some(text),
+        timestamp: driver.now_ms(),
+        ..AssistantMessage::default()
+    }
+}
+
+async fn stream<D: Driver>(
+    driver: &D,
+    answer: Answer,
+    cancel: &CancellationToken,
+    announced: &mut bool,
+) -> AssistantMessage {
+    let Answer {
+        template,
+        mut events,
+        mut done,
+    } = answer;
+    let mut assembler = Assembler::new(template.clone());
+    let mut batch = Vec::new();
+    let mut finished = None;
+    let mut open = true;
+    while open || finished.is_none() {
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => {
+                // Dropping `done` ends the request at the provider.
+                drop(done);
+                return assembler.finish(StopReason::Aborted, Some(ABORTED.to_owned()));
+            }
+            taken = events.recv_many(&mut batch, BATCH), if open => {
+                open = taken > 0;
+                for event in batch.drain(..) {
+                    take(driver, &mut assembler, event, announced).await;
+                }
+            }
+            result = &mut done, if finished.is_none() => finished = Some(result),
+        }
+    }
+    match finished {
+        Some(Ok(mut message)) => {
+            if message.stop_reason == StopReason::Pending {
+                message.stop_reason = StopReason::Error;
+                message.error_message =
+                    Some("the provider ended its answer without a stop reason".to_owned());
+            }
+            message
+        }
+        Some(Err(error)) => assembler.finish(StopReason::Error, Some(error.to_string())),
+        None => assembler.finish(StopReason::Aborted, Some(ABORTED.to_owned())),
+    }
+}
+
+/// Block events before `start` are dropped (L22).
+async fn take<D: Driver>(
+    driver: &D,
+    assembler: &mut Assembler,
+    event: StreamEvent,
+    announced: &mut bool,
+) {
+    assembler.push(&event);
+    match event {
+        StreamEvent::Start if !*announced => {
+            *announced = true;
+            let message = Arc::new(Message::Assistant(assembler.message().clone()));
+            driver.emit(Event::MessageStart { message }).await;
+        }
+        StreamEvent::Start | StreamEvent::Meta { .. } => {}
+        _ if !*announced => {}
+        event => {
+            let usage = assembler.message().usage.clone();
+            driver
+                .emit(Event::MessageUpdate {
+                    usage,
+                    assistant_message_event: event,
+                })
+                .await;
+        }
+    }
+}
