@@ -2,4 +2,5 @@
 #![warn(missing_docs)]
 
 pub mod agent;
+pub mod dylib;
 pub mod registry;

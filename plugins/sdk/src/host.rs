@@ -71,7 +71,12 @@ impl ByteStream {
     /// # Errors
     /// What the service reports; the stream is over then.
     pub async fn next(&mut self) -> Option<Result<Vec<u8>, Error>> {
-        std::future::poll_fn(|cx| self.0.poll_next(cx)).await
+        std::future::poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// As [`ByteStream::next`], for code that is polled itself.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Vec<u8>, Error>>> {
+        self.0.poll_next(cx)
     }
 
     /// Reads to the end.

@@ -66,6 +66,12 @@ impl CallCtx {
         self.caller.emit(payload)
     }
 
+    /// The caller.
+    #[must_use]
+    pub fn caller(&self) -> Arc<dyn Caller> {
+        Arc::clone(&self.caller)
+    }
+
     /// The services.
     #[must_use]
     pub fn host(&self) -> &Host {

@@ -1,0 +1,259 @@
+//! What a library says of itself in its read-only data, read from the file without running any of
+//! its code: name, version, ABI and what it provides. Reading touches only the symbol table and the
+//! manifest, so that looking at many libraries costs little.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use object::read::ReadCache;
+use object::{Object, ObjectSection, ObjectSymbol};
+use pliant_abi::{ABI_MAJOR, MANIFEST_CLOSE, MANIFEST_OPEN};
+use serde::Deserialize;
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::registry::{Kind, Rank};
+
+/// The symbol that the SDK's export macro places at the manifest.
+const SYMBOL: &str = "PLIANT_MANIFEST";
+
+/// A manifest longer than this is not one.
+const MAX_LEN: u64 = 1 << 20;
+
+/// Why a library is not loaded. Each is a sentence that names the file, the cause and the next step.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the sentences say it")]
+pub enum LoadError {
+    #[error(
+        "The plugin {path} cannot be read: {cause}. Check that the file exists and may be read."
+    )]
+    Unreadable { path: String, cause: String },
+    #[error(
+        "The plugin {path} is not a complete library for this machine ({cause}). Build it again."
+    )]
+    NotALibrary { path: String, cause: String },
+    #[error(
+        "The library {path} is not a pliant plugin: it has no manifest. Plugins use `pliant_sdk::export!`."
+    )]
+    NoManifest { path: String },
+    #[error(
+        "The manifest of the plugin {path} cannot be read: {cause}. Build it again with a current pliant-sdk."
+    )]
+    BadManifest { path: String, cause: String },
+    #[error(
+        "The plugin \"{name}\" ({path}) was built for plugin ABI {theirs}, but this pliant has ABI {ours}. \
+         Build it again with the pliant-sdk of this version."
+    )]
+    WrongAbi {
+        name: String,
+        path: String,
+        theirs: u32,
+        ours: u32,
+    },
+    #[error(
+        "The plugin \"{name}\" ({path}) was built to abort on panics, which would end the agent. \
+         Build it with panic = \"unwind\"."
+    )]
+    Aborts { name: String, path: String },
+    #[error(
+        "The plugin \"{name}\" ({path}) cannot be loaded: {cause}. Build it again with the pliant-sdk of this version."
+    )]
+    Refused {
+        name: String,
+        path: String,
+        cause: String,
+    },
+    #[error("The plugin \"{name}\" ({path}) failed to start: {cause}")]
+    CreateFailed {
+        name: String,
+        path: String,
+        cause: String,
+    },
+    #[error(
+        "The plugin \"{name}\" ({path}) provides something else than its manifest says: {cause}. Correct its `provides` list."
+    )]
+    Misfit {
+        name: String,
+        path: String,
+        cause: String,
+    },
+    #[error(
+        "No private copy of the plugin {path} can be made in {dir}: {cause}. Free space there, or set TMPDIR."
+    )]
+    NotStaged {
+        path: String,
+        dir: String,
+        cause: String,
+    },
+}
+
+/// A library that may be loaded.
+#[derive(Debug, Clone)]
+pub struct FoundPlugin {
+    /// The file.
+    pub path: PathBuf,
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// Where in the load order it stands.
+    pub rank: Rank,
+}
+
+/// What a library says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Manifest {
+    /// Plugin name, unique among loaded plugins.
+    pub name: String,
+    /// The plugin's own version.
+    pub version: String,
+    /// Major ABI number; must be ours.
+    pub abi: u32,
+    /// Minor ABI number, informational.
+    #[serde(default)]
+    pub abi_minor: u32,
+    /// Version of the SDK it was built with.
+    #[serde(default)]
+    pub sdk: String,
+    /// Panic strategy.
+    #[serde(default)]
+    pub panic: String,
+    /// What it contributes.
+    #[serde(default, deserialize_with = "provided")]
+    pub provides: Vec<Provided>,
+}
+
+/// One line of a manifest's `provides`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Provided {
+    /// What it is.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+    /// Environment variables that may hold the key of a provider.
+    pub env: Vec<String>,
+}
+
+/// The macro closes its lists with a null; kinds of later versions are passed by.
+fn provided<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Provided>, D::Error> {
+    let entries = Vec::<Value>::deserialize(deserializer)?;
+    let read = |entry: Value| {
+        let kind = Kind::parse(entry.get("kind")?.as_str()?)?;
+        let name = entry.get("name")?.as_str()?.to_owned();
+        let env = entry
+            .get("env")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let env = env
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect();
+        Some(Provided { kind, name, env })
+    };
+    Ok(entries.into_iter().filter_map(read).collect())
+}
+
+/// Reads the manifest of a library and checks that the library may be mapped at all.
+///
+/// # Errors
+/// Everything that makes a file something else than a complete plugin for this ABI.
+pub(super) fn read_manifest(path: &Path) -> Result<Manifest, LoadError> {
+    let shown = path.display().to_string();
+    let unreadable = |cause: std::io::Error| LoadError::Unreadable {
+        path: shown.clone(),
+        cause: cause.to_string(),
+    };
+    let file = File::open(path).map_err(unreadable)?;
+    if !file.metadata().map_err(unreadable)?.is_file() {
+        return Err(LoadError::Unreadable {
+            path: shown,
+            cause: "it is not a file".to_owned(),
+        });
+    }
+    let json = embedded(file).map_err(|cause| match cause {
+        Some(cause) => LoadError::NotALibrary {
+            path: shown.clone(),
+            cause,
+        },
+        None => LoadError::NoManifest {
+            path: shown.clone(),
+        },
+    })?;
+    let manifest: Manifest =
+        serde_json::from_slice(&json).map_err(|error| LoadError::BadManifest {
+            path: shown.clone(),
+            cause: error.to_string(),
+        })?;
+    check(manifest, shown)
+}
+
+fn check(manifest: Manifest, path: String) -> Result<Manifest, LoadError> {
+    if manifest.abi != ABI_MAJOR {
+        let Manifest {
+            name, abi: theirs, ..
+        } = manifest;
+        return Err(LoadError::WrongAbi {
+            name,
+            path,
+            theirs,
+            ours: ABI_MAJOR,
+        });
+    }
+    if manifest.panic == "abort" {
+        return Err(LoadError::Aborts {
+            name: manifest.name,
+            path,
+        });
+    }
+    Ok(manifest)
+}
+
+/// The bytes between the marks; `Err(None)` when the library has none.
+fn embedded(file: File) -> Result<Vec<u8>, Option<String>> {
+    let broken = |error: object::Error| Some(error.to_string());
+    let length = file
+        .metadata()
+        .map_err(|error| Some(error.to_string()))?
+        .len();
+    let cache = ReadCache::new(file);
+    let object = object::File::parse(&cache).map_err(broken)?;
+    if object.architecture() != native_architecture() {
+        return Err(Some(format!("it is for {:?}", object.architecture())));
+    }
+    // A file that a build has not finished ends before its last section does.
+    let past_the_end = |section: &object::Section<'_, '_, _>| {
+        section
+            .file_range()
+            .is_some_and(|(start, size)| start.saturating_add(size) > length)
+    };
+    if object.sections().any(|section| past_the_end(&section)) {
+        return Err(Some("the file is cut short".to_owned()));
+    }
+    let symbol = object
+        .dynamic_symbols()
+        .find(|symbol| symbol.name() == Ok(SYMBOL))
+        .ok_or(None)?;
+    let index = symbol.section_index().ok_or(None)?;
+    let section = object.section_by_index(index).map_err(broken)?;
+    let bytes = section
+        .data_range(symbol.address(), symbol.size().min(MAX_LEN))
+        .map_err(broken)?
+        .ok_or(None)?;
+    let inner = bytes
+        .strip_prefix(MANIFEST_OPEN.as_bytes())
+        .and_then(|rest| rest.strip_suffix(MANIFEST_CLOSE.as_bytes()));
+    inner.map(<[u8]>::to_vec).ok_or(None)
+}
+
+fn native_architecture() -> object::Architecture {
+    use object::Architecture::{Aarch64, Arm, I386, Riscv64, Unknown, X86_64};
+    match std::env::consts::ARCH {
+        "x86_64" => X86_64,
+        "aarch64" => Aarch64,
+        "x86" => I386,
+        "arm" => Arm,
+        "riscv64" => Riscv64,
+        _ => Unknown,
+    }
+}

@@ -1,0 +1,19 @@
+//! Native plugins: found by their file's manifest, staged as a private copy, checked by their header,
+//! and served to the registry as a [`crate::registry::Generation`] (`plugin-abi.md` §5).
+//!
+//! No code of a library runs before its manifest says that it fits, and a library once loaded is
+//! never unloaded: it only becomes unreachable.
+
+mod find;
+mod generation;
+mod glue;
+mod load;
+mod manifest;
+mod runtime;
+mod stage;
+
+pub use find::{SearchPath, find_plugins, found_at};
+pub use generation::{PluginHost, open};
+pub use manifest::{FoundPlugin, LoadError, Manifest, Provided};
+pub use runtime::PluginRuntime;
+pub use stage::Stage;

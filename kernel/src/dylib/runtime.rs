@@ -1,0 +1,91 @@
+//! The runtime that polls plugins, apart from the agent's own: a plugin that spins or blocks holds a
+//! worker here, never the loop or the terminal (`plugin-abi.md` §6).
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::OnceLock;
+use std::task::{Context, Poll};
+
+use pliant_sdk::Error;
+use pliant_sdk::error::code;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::JoinHandle;
+
+/// Workers started when the first plugin is called.
+#[derive(Debug, Default)]
+pub struct PluginRuntime {
+    runtime: OnceLock<Option<Runtime>>,
+}
+
+impl PluginRuntime {
+    /// Workers for plugin code. Two: one may be held by a plugin that spins.
+    const WORKERS: usize = 2;
+
+    /// Runs a future of plugin code on the plugin workers; dropping the answer cancels it.
+    pub fn run<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> PluginTask<T> {
+        match self.handle() {
+            Some(handle) => PluginTask(Ok(handle.spawn(future))),
+            None => PluginTask(Err(Some(Error::failed(
+                "no threads could be started for plugins",
+            )))),
+        }
+    }
+
+    fn handle(&self) -> Option<&Handle> {
+        let start = || {
+            let mut builder = Builder::new_multi_thread();
+            builder
+                .worker_threads(Self::WORKERS)
+                .thread_name("pliant-plugins")
+                .enable_all()
+                .build()
+                .ok()
+        };
+        self.runtime
+            .get_or_init(start)
+            .as_ref()
+            .map(Runtime::handle)
+    }
+}
+
+impl Drop for PluginRuntime {
+    /// Does not wait for a plugin that never returns.
+    fn drop(&mut self) {
+        if let Some(Some(runtime)) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// A call running on the plugin workers.
+#[derive(Debug)]
+pub struct PluginTask<T>(Result<JoinHandle<Result<T, Error>>, Option<Error>>);
+
+impl<T> Future for PluginTask<T> {
+    type Output = Result<T, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            Ok(handle) => Pin::new(handle).poll(cx).map(|joined| match joined {
+                Ok(answer) => answer,
+                Err(lost) if lost.is_panic() => Err(Error::new(
+                    code::PANIC,
+                    "the plugin panicked outside its own guard",
+                )),
+                Err(_) => Err(Error::cancelled()),
+            }),
+            Err(error) => Poll::Ready(Err(error.take().unwrap_or_else(Error::cancelled))),
+        }
+    }
+}
+
+impl<T> Drop for PluginTask<T> {
+    fn drop(&mut self) {
+        if let Ok(handle) = &self.0 {
+            handle.abort();
+        }
+    }
+}
