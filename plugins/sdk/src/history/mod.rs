@@ -1,0 +1,26 @@
+//! History as a wire sends it: pure functions between the transcript of a request and the body
+//! that a protocol makes of it (`kernel.md` M9–M12, M18; `providers.md` §1.3, §6).
+//!
+//! In comes what a session, an import or a plugin holds, in whatever state; out comes a list that
+//! any service accepts: calls and results paired, ids unique, nothing of another model that only
+//! that model understands. The stored messages are never changed. Nothing here fails.
+//!
+//! [`replay`] and [`render`] are for the prompt, [`prepare`] is for the messages, [`Preparer`]
+//! prepares a conversation that grows, [`ContextEstimate`] counts it.
+
+mod prompt;
+
+mod repair;
+
+mod edit;
+mod ids;
+
+mod estimate;
+
+pub use estimate::ContextEstimate;
+pub use ids::{IdRule, sanitize_id, short_hash, tool_name};
+pub use prompt::{patch_tools, render, render_update, replay};
+pub use repair::{NO_RESULT, Preparer, prepare};
+
+#[cfg(test)]
+mod tests;
