@@ -3,4 +3,7 @@
 
 pub mod agent;
 pub mod dylib;
+pub mod models;
+pub mod prompt;
 pub mod registry;
+pub mod settings;

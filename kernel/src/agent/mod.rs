@@ -5,6 +5,7 @@
 //! (transcript, queues, model) is the driver's.
 
 mod arguments;
+mod channel;
 mod loadout;
 mod respond;
 mod tools;
@@ -16,12 +17,13 @@ use std::sync::Arc;
 use pliant_sdk::host::BoxFuture;
 use pliant_sdk::message::{AssistantMessage, Message, ThinkingLevel, ToolCall};
 use pliant_sdk::tool::{ToolResult, ToolSpec};
-use pliant_sdk::{Error, Event, StreamEvent};
+use pliant_sdk::{Error, Event};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 pub use arguments::{ArgumentSchema, coerce};
+pub use channel::{EventReceiver, EventSender, Sent, event_channel};
 pub use loadout::declare_tools;
 pub use turns::{RunOutcome, run};
 
@@ -113,7 +115,7 @@ pub struct Answer {
     /// Names and time of the answer, for the partial message.
     pub template: AssistantMessage,
     /// Events in order; closed when the provider is done.
-    pub events: mpsc::UnboundedReceiver<StreamEvent>,
+    pub events: EventReceiver,
     /// The final message. Dropping it cancels the request.
     pub done: BoxFuture<'static, Result<AssistantMessage, Error>>,
 }

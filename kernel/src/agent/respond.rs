@@ -81,7 +81,7 @@ async fn stream<D: Driver>(
                 drop(done);
                 return assembler.finish(StopReason::Aborted, Some(ABORTED.to_owned()));
             }
-            taken = events.recv_many(&mut batch, BATCH), if open => {
+            taken = events.take(&mut batch, BATCH), if open => {
                 open = taken > 0;
                 for event in batch.drain(..) {
                     take(driver, &mut assembler, event, announced).await;

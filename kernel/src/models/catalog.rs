@@ -1,0 +1,151 @@
+//! Which models there are: what providers say, with `models.json` laid over it. Providers are asked
+//! only when somebody wants to know, so a run that names its provider touches no other.
+
+use std::sync::Arc;
+
+use pliant_sdk::host::BoxFuture;
+use pliant_sdk::provider::ProviderSpec;
+use pliant_sdk::{Error, Model};
+
+use super::credentials::Credentials;
+use super::custom::CustomModels;
+use crate::registry::{Registered, Registry};
+
+/// Asks a registered provider for its models; the kernel knows how a call is made.
+pub type ModelAsker = Box<
+    dyn Fn(Arc<Registered<ProviderSpec>>) -> BoxFuture<'static, Result<Vec<Model>, Error>>
+        + Send
+        + Sync,
+>;
+
+/// The models of all providers.
+pub struct Catalog {
+    registry: Arc<Registry>,
+    custom: CustomModels,
+    credentials: Arc<Credentials>,
+    ask: ModelAsker,
+}
+
+impl std::fmt::Debug for Catalog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Catalog")
+            .field("custom", &self.custom.providers.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Catalog {
+    /// Over a registry.
+    #[must_use]
+    pub fn new(
+        registry: Arc<Registry>,
+        custom: CustomModels,
+        credentials: Arc<Credentials>,
+        ask: ModelAsker,
+    ) -> Self {
+        Self {
+            registry,
+            custom,
+            credentials,
+            ask,
+        }
+    }
+
+    /// What is wrong with `models.json`, in a sentence.
+    #[must_use]
+    pub fn error(&self) -> Option<&str> {
+        self.custom.error.as_deref()
+    }
+
+    /// Provider ids: those of `models.json` first, then the registered ones.
+    #[must_use]
+    pub fn providers(&self) -> Vec<String> {
+        let mut ids: Vec<String> = self.custom.providers.keys().cloned().collect();
+        for provider in self.registry.snapshot().providers() {
+            if !ids.contains(&provider.spec.name) {
+                ids.push(provider.spec.name.clone());
+            }
+        }
+        ids
+    }
+
+    /// Whether requests to the provider can be paid for.
+    #[must_use]
+    pub fn usable(&self, provider: &str) -> bool {
+        let snapshot = self.registry.snapshot();
+        match snapshot.provider(provider) {
+            Some(registered) => {
+                registered.spec.keyless
+                    || self.credentials.configured(provider, &registered.spec.env)
+            }
+            // A server of the user's own may want no key at all.
+            None => self.custom.providers.get(provider).is_some_and(|custom| {
+                custom.api_key.is_none() || self.credentials.configured(provider, &[])
+            }),
+        }
+    }
+
+    /// Whether the provider is registered as working without a key.
+    #[must_use]
+    pub fn keyless(&self, provider: &str) -> bool {
+        self.registry
+            .snapshot()
+            .provider(provider)
+            .is_some_and(|registered| registered.spec.keyless)
+    }
+
+    /// Environment variables that may hold the provider's key.
+    #[must_use]
+    pub fn key_variables(&self, provider: &str) -> Vec<String> {
+        self.registry
+            .snapshot()
+            .provider(provider)
+            .map(|p| p.spec.env.clone())
+            .unwrap_or_default()
+    }
+
+    /// The models of one provider; problems with single definitions beside them.
+    ///
+    /// # Errors
+    /// When the provider cannot be asked.
+    pub async fn models(&self, provider: &str) -> Result<(Vec<Model>, Vec<String>), Error> {
+        let registered = self.registry.snapshot().provider(provider).cloned();
+        let base = match registered {
+            Some(registered) if !registered.spec.models.is_empty() => named(&registered.spec),
+            Some(registered) => (self.ask)(registered).await?,
+            None => Vec::new(),
+        };
+        Ok(match self.custom.providers.get(provider) {
+            Some(custom) => custom.apply(provider, base),
+            None => (base, Vec::new()),
+        })
+    }
+}
+
+/// Models given with a registration may leave out what the registration says.
+fn named(spec: &ProviderSpec) -> Vec<Model> {
+    let fill = |mut model: Model| {
+        let defaults = [
+            (&mut model.provider, &spec.name),
+            (
+                &mut model.api,
+                if spec.api.is_empty() {
+                    &spec.name
+                } else {
+                    &spec.api
+                },
+            ),
+            (&mut model.base_url, &spec.base_url),
+        ];
+        for (field, default) in defaults {
+            if field.is_empty() {
+                field.clone_from(default);
+            }
+        }
+        if model.name.is_empty() {
+            model.name.clone_from(&model.id);
+        }
+        model
+    };
+    spec.models.iter().cloned().map(fill).collect()
+}

@@ -1,0 +1,248 @@
+//! Who pays: keys from the command line, `auth.json`, `models.json` and the environment, in that
+//! order (`providers.md` §8). Secrets stay here; a plugin names a provider and the host adds the key.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use pliant_sdk::Error;
+use serde_json::Value;
+
+use super::custom::CustomModels;
+
+/// Time for a key command.
+const COMMAND_LIMIT: Duration = Duration::from_secs(10);
+
+/// Looks up keys.
+#[derive(Default)]
+pub struct Credentials {
+    given: Option<String>,
+    stored: HashMap<String, Value>,
+    written: HashMap<String, String>,
+}
+
+impl std::fmt::Debug for Credentials {
+    /// Names whose keys are known, never the keys.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials")
+            .field("given", &self.given.is_some())
+            .field("stored", &self.stored.keys())
+            .field("written", &self.written.keys())
+            .finish()
+    }
+}
+
+impl Credentials {
+    /// Reads `auth.json`; `given` is the key of the command line, for whichever model is used.
+    #[must_use]
+    pub fn load(agent_dir: &Path, custom: &CustomModels, given: Option<String>) -> Self {
+        let text = std::fs::read_to_string(agent_dir.join("auth.json")).unwrap_or_default();
+        let stored = serde_json::from_str(text.trim_start_matches('\u{feff}')).unwrap_or_default();
+        let key_of = |(id, provider): (&String, &super::CustomProvider)| {
+            Some((id.clone(), provider.api_key.clone()?))
+        };
+        let written = custom.providers.iter().filter_map(key_of).collect();
+        Self {
+            given,
+            stored,
+            written,
+        }
+    }
+
+    /// Whether a key is likely there, without running commands or asking anybody (P34).
+    #[must_use]
+    pub fn configured(&self, provider: &str, env: &[String]) -> bool {
+        if self.given.is_some() {
+            return true;
+        }
+        match self.source(provider, env) {
+            Source::None => false,
+            Source::Text(text) => text.starts_with('!') || expand(&text).is_some(),
+        }
+    }
+
+    /// The key of a provider, if there is one.
+    ///
+    /// # Errors
+    /// When a variable or command that should give it does not; the sentence names it.
+    pub async fn key(&self, provider: &str, env: &[String]) -> Result<Option<String>, Error> {
+        if let Some(given) = &self.given {
+            return Ok(Some(given.clone()));
+        }
+        let Source::Text(text) = self.source(provider, env) else {
+            return Ok(None);
+        };
+        if let Some(command) = text.strip_prefix('!') {
+            return run(provider, command).await.map(Some);
+        }
+        match expand(&text) {
+            Some(key) => Ok(Some(key)),
+            None => Err(Error::failed(format!(
+                "The key of \"{provider}\" names an environment variable that is not set ({}). Set it, or write the key itself.",
+                variables(&text).join(", ")
+            ))),
+        }
+    }
+
+    /// A stored credential owns its provider: nothing else is looked at, even if it does not resolve.
+    fn source(&self, provider: &str, env: &[String]) -> Source {
+        if let Some(stored) = self.stored.get(provider) {
+            let key = stored
+                .get("key")
+                .and_then(Value::as_str)
+                .filter(|key| !key.is_empty());
+            return key.map_or(Source::None, |key| Source::Text(key.to_owned()));
+        }
+        if let Some(written) = self.written.get(provider) {
+            return Source::Text(written.clone());
+        }
+        let set = env
+            .iter()
+            .find(|name| std::env::var(name).is_ok_and(|value| !value.trim().is_empty()));
+        set.map_or(Source::None, |name| Source::Text(format!("${{{name}}}")))
+    }
+}
+
+enum Source {
+    None,
+    Text(String),
+}
+
+/// Replaces `$NAME` and `${NAME}`; `None` when one is missing. `$$` and `$!` are literal (§8.3).
+fn expand(text: &str) -> Option<String> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix('$') {
+            out.push('$');
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix('!') {
+            out.push('!');
+            rest = after;
+        } else if let Some((name, after)) = variable(rest) {
+            out.push_str(
+                &std::env::var(name)
+                    .ok()
+                    .filter(|value| !value.trim().is_empty())?,
+            );
+            rest = after;
+        } else {
+            out.push('$');
+        }
+    }
+    out.push_str(rest);
+    Some(out)
+}
+
+/// The variable at the start of what follows a `$`, and what is behind it.
+fn variable(rest: &str) -> Option<(&str, &str)> {
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && !name.starts_with(|c: char| c.is_ascii_digit())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    if let Some(braced) = rest.strip_prefix('{') {
+        let (name, after) = braced.split_once('}')?;
+        return is_name(name).then_some((name, after));
+    }
+    let end = rest
+        .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .unwrap_or(rest.len());
+    is_name(&rest[..end]).then_some(rest.split_at(end))
+}
+
+fn variables(text: &str) -> Vec<&str> {
+    text.match_indices('$')
+        .filter_map(|(at, _)| variable(&text[at + 1..]))
+        .map(|(name, _)| name)
+        .collect()
+}
+
+async fn run(provider: &str, command: &str) -> Result<String, Error> {
+    let failed = |cause: &str| {
+        Error::failed(format!(
+            "The command that gives the key of \"{provider}\" {cause}. Run it by hand to see why."
+        ))
+    };
+    let mut child = tokio::process::Command::new("sh");
+    child
+        .arg("-c")
+        .arg(command)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true);
+    let output = match tokio::time::timeout(COMMAND_LIMIT, child.output()).await {
+        Ok(Ok(output)) if output.status.success() => output,
+        Ok(_) => return Err(failed("failed")),
+        Err(_) => return Err(failed("did not end within 10 s")),
+    };
+    let key = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if key.is_empty() {
+        Err(failed("printed nothing"))
+    } else {
+        Ok(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(key: &str) -> Credentials {
+        Credentials {
+            written: HashMap::from([("p".to_owned(), key.to_owned())]),
+            ..Credentials::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn the_forms_of_a_key() {
+        // §8.3
+        for (form, key) in [
+            ("plain", "plain"),
+            ("a$$b$!c", "a$b!c"),
+            ("cost $5", "cost $5"),
+            ("${bad-name}", "${bad-name}"),
+            ("!echo '  k '", "k"),
+        ] {
+            assert_eq!(
+                written(form).key("p", &[]).await.unwrap().as_deref(),
+                Some(key),
+                "{form}"
+            );
+        }
+        let error = written("x${PLIANT_TEST_UNSET_VARIABLE}")
+            .key("p", &[])
+            .await
+            .unwrap_err();
+        assert!(error.message.contains("PLIANT_TEST_UNSET_VARIABLE"));
+        assert!(written("!false").key("p", &[]).await.is_err());
+        assert!(!written("$PLIANT_TEST_UNSET_VARIABLE").configured("p", &[]));
+    }
+
+    #[tokio::test]
+    async fn a_stored_credential_owns_its_provider() {
+        // §8.1
+        let mut credentials = written("from models.json");
+        credentials.stored.insert(
+            "p".to_owned(),
+            serde_json::json!({"type": "api_key", "key": "stored"}),
+        );
+        assert_eq!(
+            credentials.key("p", &[]).await.unwrap().as_deref(),
+            Some("stored")
+        );
+        credentials
+            .stored
+            .insert("p".to_owned(), serde_json::json!({"type": "api_key"}));
+        assert_eq!(credentials.key("p", &[]).await.unwrap(), None);
+    }
+
+    #[test]
+    fn keys_are_not_shown() {
+        assert!(!format!("{:?}", written("secret-key")).contains("secret-key"));
+    }
+}

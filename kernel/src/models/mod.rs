@@ -1,0 +1,13 @@
+//! Models: which there are, whose they are, who pays, and how one is asked.
+
+mod catalog;
+mod credentials;
+mod custom;
+mod request;
+mod resolve;
+
+pub use catalog::{Catalog, ModelAsker};
+pub use credentials::Credentials;
+pub use custom::{CustomModels, CustomProvider};
+pub use request::{ModelClient, ModelRequest};
+pub use resolve::{ModelChoice, ModelError, ModelWish};

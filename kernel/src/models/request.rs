@@ -1,0 +1,253 @@
+//! One request to a model: which source answers it, and what of the conversation it already holds.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pliant_sdk::error::code;
+use pliant_sdk::host::{BoxFuture, ByteStream, Host, Services};
+use pliant_sdk::message::{AssistantMessage, Message};
+use pliant_sdk::plugin::{CallCtx, Caller, Flow};
+use pliant_sdk::provider::{Conversation, StreamOptions, StreamPayload};
+use pliant_sdk::{Error, Model, StreamEvent};
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::{Answer, EventSender, Sent, event_channel};
+use crate::registry::{Registered, Snapshot, Source};
+
+/// What to ask.
+#[derive(Debug)]
+pub struct ModelRequest {
+    /// The model.
+    pub model: Model,
+    /// The options.
+    pub options: StreamOptions,
+    /// The transcript.
+    pub messages: Vec<Arc<Message>>,
+    /// Name of the conversation; `None` for a request that stands alone.
+    pub conversation: Option<String>,
+    /// Unix milliseconds, for the answer.
+    pub now_ms: i64,
+}
+
+/// Makes the services of a source.
+type MakeServices = Box<dyn Fn(&Source) -> Arc<dyn Services> + Send + Sync>;
+
+/// Sends requests. Remembers per conversation what its source holds, so that only new messages cross.
+pub struct ModelClient {
+    services: MakeServices,
+    sent: Arc<Mutex<HashMap<String, Vec<Arc<Message>>>>>,
+}
+
+impl std::fmt::Debug for ModelClient {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ModelClient")
+    }
+}
+
+impl ModelClient {
+    /// `services` makes the services of a source.
+    #[must_use]
+    pub fn new(services: MakeServices) -> Self {
+        Self {
+            services,
+            sent: Arc::default(),
+        }
+    }
+
+    /// Opens the stream of an answer (L20, G12). The wire's code is loaded here, on first use (G14).
+    ///
+    /// # Errors
+    /// When nobody serves the model.
+    pub fn open(
+        &self,
+        snapshot: &Snapshot,
+        request: ModelRequest,
+        cancel: &CancellationToken,
+    ) -> Result<Answer, Error> {
+        let target = Target::find(snapshot, &request.model)?;
+        let (events, received) = event_channel();
+        let services = (self.services)(target.source());
+        let template = AssistantMessage {
+            api: request.model.api.clone(),
+            provider: request.model.provider.clone(),
+            model: request.model.id.clone(),
+            timestamp: request.now_ms,
+            ..AssistantMessage::default()
+        };
+        let ctx = stream_ctx(services, events, cancel.clone());
+        let done = self.send(target, request, ctx);
+        Ok(Answer {
+            template,
+            events: received,
+            done,
+        })
+    }
+
+    fn send(
+        &self,
+        target: Target,
+        request: ModelRequest,
+        ctx: CallCtx,
+    ) -> BoxFuture<'static, Result<AssistantMessage, Error>> {
+        let sent = Arc::clone(&self.sent);
+        Box::pin(async move {
+            let keep = kept(&sent, &request);
+            let first = target.stream(payload(&request, keep)?, ctx.clone()).await;
+            let answer = match first {
+                // The source was loaded anew, or forgot: it gets everything once.
+                Err(error) if error.is(code::CONVERSATION_UNKNOWN) => {
+                    target.stream(payload(&request, 0)?, ctx).await
+                }
+                other => other,
+            };
+            let answer = answer?;
+            remember(&sent, request);
+            serde_json::from_slice(&answer).map_err(Error::from)
+        })
+    }
+}
+
+/// How many leading messages the source holds already: those that are the same values. What it holds
+/// is known again only when this request has been answered; one that was cut off or failed may or
+/// may not have reached the source, so the request after it is sent whole.
+fn kept(sent: &Mutex<HashMap<String, Vec<Arc<Message>>>>, request: &ModelRequest) -> usize {
+    let mut sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = request.conversation.as_ref().and_then(|id| sent.remove(id));
+    before.map_or(0, |before| {
+        before
+            .iter()
+            .zip(&request.messages)
+            .take_while(|(old, new)| Arc::ptr_eq(old, new))
+            .count()
+    })
+}
+
+fn remember(sent: &Mutex<HashMap<String, Vec<Arc<Message>>>>, request: ModelRequest) {
+    if let Some(id) = request.conversation {
+        sent.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id, request.messages);
+    }
+}
+
+fn payload(request: &ModelRequest, keep: usize) -> Result<Vec<u8>, Error> {
+    let conversation = request
+        .conversation
+        .clone()
+        .map(|id| Conversation { id, keep });
+    Ok(serde_json::to_vec(&StreamPayload {
+        model: request.model.clone(),
+        options: request.options.clone(),
+        conversation,
+        messages: request.messages[keep..].to_vec(),
+    })?)
+}
+
+/// Who answers: a provider that streams itself, else the wire of the model's api.
+enum Target {
+    Provider(Arc<Registered<pliant_sdk::provider::ProviderSpec>>),
+    Wire(Arc<Registered<()>>),
+}
+
+impl Target {
+    fn find(snapshot: &Snapshot, model: &Model) -> Result<Self, Error> {
+        if let Some(provider) = snapshot.provider(&model.provider) {
+            if provider.spec.streams {
+                return Ok(Self::Provider(Arc::clone(provider)));
+            }
+        }
+        match snapshot.wire(&model.api) {
+            Some(wire) => Ok(Self::Wire(Arc::clone(wire))),
+            None => Err(Error::failed(format!(
+                "Provider {} has no API implementation for \"{}\". Install a plugin that speaks it, or correct \"api\" in models.json.",
+                model.provider, model.api
+            ))),
+        }
+    }
+
+    fn source(&self) -> &Source {
+        match self {
+            Self::Provider(provider) => provider.source(),
+            Self::Wire(wire) => wire.source(),
+        }
+    }
+
+    fn stream(&self, payload: Vec<u8>, ctx: CallCtx) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
+        match self {
+            Self::Provider(provider) => provider.invoke_bytes("stream", payload, ctx),
+            Self::Wire(wire) => wire.invoke_bytes("stream", payload, ctx),
+        }
+    }
+}
+
+/// The calling context of a stream: emitted JSON becomes events of the answer.
+fn stream_ctx(
+    services: Arc<dyn Services>,
+    events: EventSender,
+    cancel: CancellationToken,
+) -> CallCtx {
+    let services = StreamServices {
+        services,
+        events: events.clone(),
+    };
+    CallCtx::new(
+        Arc::new(StreamCaller { events, cancel }),
+        Host::from_services(services),
+    )
+}
+
+struct StreamCaller {
+    events: EventSender,
+    cancel: CancellationToken,
+}
+
+impl Caller for StreamCaller {
+    fn cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    fn emit(&self, payload: &[u8]) -> Flow {
+        match serde_json::from_slice::<StreamEvent>(payload) {
+            Ok(event) => match self.events.send(event) {
+                Sent::Fine => Flow::Continue,
+                Sent::Behind => Flow::Slow,
+                Sent::Closed => Flow::Stop,
+            },
+            Err(error) => {
+                tracing::debug!(target: "pliant::models", %error, "an event of a stream could not be read");
+                Flow::Continue
+            }
+        }
+    }
+}
+
+/// The source's services, and `emit.ready` of this stream.
+struct StreamServices {
+    services: Arc<dyn Services>,
+    events: EventSender,
+}
+
+impl Services for StreamServices {
+    fn call(&self, service: &str, payload: Vec<u8>) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
+        if service == "emit.ready" {
+            let events = self.events.clone();
+            return Box::pin(async move {
+                events.ready().await;
+                Ok(b"null".to_vec())
+            });
+        }
+        self.services.call(service, payload)
+    }
+
+    fn open(
+        &self,
+        service: &str,
+        payload: Vec<u8>,
+    ) -> BoxFuture<'static, Result<ByteStream, Error>> {
+        self.services.open(service, payload)
+    }
+
+    fn notify(&self, service: &str, payload: &[u8]) {
+        self.services.notify(service, payload);
+    }
+}
