@@ -1,0 +1,310 @@
+//! One record of the tree: the line as it stands in the file, and the typed view of it, which is
+//! made when somebody asks (`kernel.md` §2.3, M7). What each kind holds is in [`super::body`].
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use pliant_sdk::message::{
+    BranchSummaryMessage, CompactionSummaryMessage, CustomMessage, Message, SystemMessage, Usage,
+};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::body::{Compaction, EntryBody, EntryKind};
+use super::json;
+use super::time::ms_from_iso;
+use super::{EntryId, TreeError};
+
+/// A line of a file that many entries share, or of its own.
+#[derive(Clone)]
+pub(super) struct Line {
+    text: Arc<String>,
+    range: Range<usize>,
+}
+
+impl Line {
+    pub(super) fn of(text: &Arc<String>, range: Range<usize>) -> Self {
+        Self {
+            text: Arc::clone(text),
+            range,
+        }
+    }
+
+    pub(super) fn own(text: String) -> Self {
+        Self {
+            range: 0..text.len(),
+            text: Arc::new(text),
+        }
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.text[self.range.clone()]
+    }
+}
+
+/// One entry. It never changes after it was appended or read (S8).
+pub struct Entry {
+    pub(super) id: EntryId,
+    pub(super) parent: Option<EntryId>,
+    pub(super) timestamp: String,
+    pub(super) kind: EntryKind,
+    pub(super) line: Line,
+    pub(super) body: OnceLock<EntryBody>,
+    messages: OnceLock<Vec<Arc<Message>>>,
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.raw())
+    }
+}
+
+/// Serialises as the stored line, so that unknown fields reach clients too.
+impl Serialize for Entry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        <&RawValue>::deserialize(&mut serde_json::Deserializer::from_str(self.raw()))
+            .map_err(serde::ser::Error::custom)?
+            .serialize(serializer)
+    }
+}
+
+/// The order of fields in a line.
+#[derive(Serialize)]
+struct LineFields<'a> {
+    r#type: &'a str,
+    id: &'a EntryId,
+    #[serde(rename = "parentId")]
+    parent: Option<&'a EntryId>,
+    timestamp: &'a str,
+    #[serde(flatten)]
+    body: &'a EntryBody,
+}
+
+impl Entry {
+    /// An entry with a line of its own.
+    pub(super) fn new(
+        id: EntryId,
+        parent: Option<EntryId>,
+        timestamp: String,
+        body: EntryBody,
+    ) -> Result<Self, TreeError> {
+        let line = serde_json::to_string(&LineFields {
+            r#type: body.type_name(),
+            id: &id,
+            parent: parent.as_ref(),
+            timestamp: &timestamp,
+            body: &body,
+        })?;
+        let mut entry = Self::stored(id, parent, timestamp, body.kind(), Line::own(line));
+        entry.body = OnceLock::from(body);
+        Ok(entry)
+    }
+
+    /// An entry whose body is still to be read from its line.
+    pub(super) fn stored(
+        id: EntryId,
+        parent: Option<EntryId>,
+        timestamp: String,
+        kind: EntryKind,
+        line: Line,
+    ) -> Self {
+        let (body, messages) = (OnceLock::new(), OnceLock::new());
+        Self {
+            id,
+            parent,
+            timestamp,
+            kind,
+            line,
+            body,
+            messages,
+        }
+    }
+
+    /// The name of this entry.
+    #[must_use]
+    pub fn id(&self) -> &EntryId {
+        &self.id
+    }
+
+    /// The parent as stored. It may name no entry; the path then ends here (S20).
+    #[must_use]
+    pub fn parent(&self) -> Option<&EntryId> {
+        self.parent.as_ref()
+    }
+
+    /// When it was appended, ISO 8601.
+    #[must_use]
+    pub fn timestamp(&self) -> &str {
+        &self.timestamp
+    }
+
+    /// When it was appended, Unix milliseconds; 0 when unreadable.
+    #[must_use]
+    pub fn timestamp_ms(&self) -> i64 {
+        ms_from_iso(&self.timestamp).unwrap_or(0)
+    }
+
+    /// What the `type` field says.
+    #[must_use]
+    pub fn kind(&self) -> EntryKind {
+        self.kind
+    }
+
+    /// The JSON text of the entry, byte for byte as in the file.
+    #[must_use]
+    pub fn raw(&self) -> &str {
+        self.line.as_str()
+    }
+
+    /// The typed view.
+    pub fn body(&self) -> &EntryBody {
+        self.body
+            .get_or_init(|| EntryBody::read(self.kind, self.raw()))
+    }
+
+    /// The message, if this is a `message` entry.
+    #[must_use]
+    pub fn message(&self) -> Option<&Arc<Message>> {
+        match self.kind {
+            EntryKind::Message => match self.body() {
+                EntryBody::Message(message) => Some(message),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// A user or assistant message: what makes a session worth a file (S11).
+    #[must_use]
+    pub fn is_conversation(&self) -> bool {
+        let role = self.message().map(|message| message.role());
+        matches!(role, Some("user" | "assistant"))
+    }
+
+    /// What the entry contributes to a context, edits aside (2.7 step 4). The same `Arc`s at every
+    /// call. A compaction contributes this only where it leads.
+    #[must_use]
+    pub fn messages(&self) -> &[Arc<Message>] {
+        self.messages.get_or_init(|| self.make_messages())
+    }
+
+    fn make_messages(&self) -> Vec<Arc<Message>> {
+        match self.body() {
+            EntryBody::Message(message) => vec![Arc::clone(message)],
+            EntryBody::CustomMessage(custom) => {
+                vec![Arc::new(Message::Custom(CustomMessage {
+                    custom_type: custom.custom_type.clone(),
+                    content: custom.content.clone(),
+                    display: custom.display,
+                    details: custom.details.clone(),
+                    timestamp: self.timestamp_ms(),
+                    ..CustomMessage::default()
+                }))]
+            }
+            EntryBody::BranchSummary(summary) if !summary.summary.is_empty() => {
+                vec![Arc::new(Message::BranchSummary(BranchSummaryMessage {
+                    summary: summary.summary.clone(),
+                    from_id: summary.from_id.clone(),
+                    timestamp: self.timestamp_ms(),
+                    ..BranchSummaryMessage::default()
+                }))]
+            }
+            EntryBody::Compaction(compaction) => self.compacted(compaction),
+            _ => Vec::new(),
+        }
+    }
+
+    fn compacted(&self, compaction: &Compaction) -> Vec<Arc<Message>> {
+        let summary = Arc::new(Message::CompactionSummary(CompactionSummaryMessage {
+            summary: compaction.summary.clone(),
+            tokens_before: compaction.tokens_before,
+            timestamp: self.timestamp_ms(),
+            ..CompactionSummaryMessage::default()
+        }));
+        compaction
+            .system_message
+            .iter()
+            .cloned()
+            .chain([summary])
+            .collect()
+    }
+
+    /// For an edit: its target's message with the new content. Kept, so that later requests share
+    /// it like any other message.
+    pub(super) fn edited(&self, target: &Self) -> &[Arc<Message>] {
+        self.messages.get_or_init(|| {
+            let EntryBody::ContextEdit(edit) = self.body() else {
+                return target.messages().to_vec();
+            };
+            let edited = |message: &Arc<Message>| edit.replacement.applied_to(message);
+            target.messages().iter().filter_map(edited).collect()
+        })
+    }
+
+    /// Tokens and money this entry stands for (invariant 36). Reads no more of the line than that.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        use EntryKind::{BranchSummary, Compaction, Usage};
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Glance {
+            message: Option<MessageGlance>,
+            usage: Option<pliant_sdk::message::Usage>,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct MessageGlance {
+            role: String,
+            usage: Option<pliant_sdk::message::Usage>,
+        }
+        if !matches!(
+            self.kind,
+            EntryKind::Message | Compaction | BranchSummary | Usage
+        ) {
+            return None;
+        }
+        if let Some(body) = self.body.get() {
+            return body.usage().cloned();
+        }
+        match (serde_json::from_str::<Glance>(self.raw()), self.kind) {
+            (Ok(glance), EntryKind::Message) => {
+                let message = glance.message?;
+                matches!(&*message.role, "assistant" | "toolResult").then_some(message.usage)?
+            }
+            (Ok(glance), _) => glance.usage,
+            (Err(_), _) => self.body().usage().cloned(),
+        }
+    }
+
+    /// The same entry under another parent; `None` when the line is no object.
+    pub(super) fn rechained(
+        &self,
+        parent: Option<&EntryId>,
+        first_kept: Option<&EntryId>,
+    ) -> Option<Self> {
+        let mut object = json::RawObject::parse(self.raw())?;
+        object.set("parentId", parent, "id");
+        if let Some(first_kept) = first_kept {
+            object.set("firstKeptEntryId", first_kept, "summary");
+        }
+        let line = Line::own(object.to_line());
+        Some(Self::stored(
+            self.id.clone(),
+            parent.cloned(),
+            self.timestamp.clone(),
+            self.kind,
+            line,
+        ))
+    }
+}
+
+/// A compaction's system message, whatever a plugin left out of it.
+pub(super) fn as_system(message: Message) -> Option<Arc<Message>> {
+    match message {
+        Message::System(_) => Some(Arc::new(message)),
+        Message::Other(value) if value.is_object() => SystemMessage::deserialize(value)
+            .ok()
+            .map(|system| Arc::new(Message::System(system))),
+        _ => None,
+    }
+}
