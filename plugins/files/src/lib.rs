@@ -46,3 +46,48 @@ pliant_sdk::export! {
     },
     create: create,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Dir;
+
+    #[test]
+    fn reading_and_changing_is_active_and_searching_waits_to_be_asked_for() {
+        // extensions §8
+        let plugin = create(Dir::new().host(), Init::default()).unwrap();
+        let tools: Vec<_> = plugin
+            .describe()
+            .iter()
+            .map(|tool| (tool["name"].to_string(), tool.get("defaultActive").cloned()))
+            .collect();
+        let tool = |name: &str, active: Option<bool>| (format!("{name:?}"), active.map(Into::into));
+        let expected = [
+            tool("read", None),
+            tool("write", None),
+            tool("edit", None),
+            tool("ls", Some(false)),
+            tool("find", Some(false)),
+            tool("grep", Some(false)),
+        ];
+        assert_eq!(tools, expected);
+    }
+
+    #[test]
+    fn every_guideline_names_its_tool() {
+        // extensions §4.1
+        let plugin = create(Dir::new().host(), Init::default()).unwrap();
+        for tool in plugin.describe() {
+            let name = tool["name"].as_str().unwrap();
+            for line in tool
+                .get("promptGuidelines")
+                .and_then(|g| g.as_array())
+                .into_iter()
+                .flatten()
+            {
+                assert!(line.as_str().unwrap().contains(name), "{name}: {line}");
+            }
+            assert!(tool["promptSnippet"].is_string(), "{name}");
+        }
+    }
+}

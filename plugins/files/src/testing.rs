@@ -74,17 +74,21 @@ impl Dir {
         std::mem::take(&mut self.log.lock().unwrap())
     }
 
-    /// Runs a tool with arguments as the kernel gives them.
-    pub(crate) fn run<T: Tool>(&self, tool: &T, arguments: Value) -> Result<ToolResult, Error> {
-        let disk = Disk {
+    /// The services of this directory.
+    pub(crate) fn host(&self) -> Host {
+        Host::from_services(Disk {
             root: self.path.clone(),
             chunk: self.chunk,
             log: Arc::clone(&self.log),
             cancelled: Arc::clone(&self.cancelled),
             cancel_at: self.cancel_at,
-        };
+        })
+    }
+
+    /// Runs a tool with arguments as the kernel gives them.
+    pub(crate) fn run<T: Tool>(&self, tool: &T, arguments: Value) -> Result<ToolResult, Error> {
         let caller = Arc::new(TestCaller(Arc::clone(&self.cancelled)));
-        let call = CallCtx::new(caller, Host::from_services(disk));
+        let call = CallCtx::new(caller, self.host());
         let ctx = ToolCtx::new(call, "call-1".to_owned(), self.scene.clone());
         let input = serde_json::from_value(tool.prepare(arguments))?;
         block_on(tool.execute(input, ctx))

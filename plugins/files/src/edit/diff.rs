@@ -76,3 +76,61 @@ fn push_rows(rows: &mut Vec<String>, lines: &TextDiff<'_, '_, str>, op: &DiffOp,
         rows.push(row);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbered(count: usize) -> String {
+        (1..=count).map(|n| format!("{n}\n")).collect()
+    }
+
+    #[test]
+    fn a_change_has_signs_numbers_and_four_lines_around() {
+        // extensions §8.4, details
+        let old = numbered(20);
+        let new = old.replace("10\n", "ten\nten and a half\n");
+        let diff = describe("f", &old, &new);
+        assert_eq!(
+            diff.diff,
+            "    ...\n  6 6\n  7 7\n  8 8\n  9 9\n-10 10\n+10 ten\n+11 ten and a half\n \
+             11 11\n 12 12\n 13 13\n 14 14\n    ..."
+        );
+        assert_eq!(diff.first_changed_line, Some(10));
+        assert_eq!(
+            diff.patch,
+            "--- f\n+++ f\n@@ -6,9 +6,10 @@\n 6\n 7\n 8\n 9\n-10\n+ten\n+ten and a half\n \
+             11\n 12\n 13\n 14\n"
+        );
+    }
+
+    #[test]
+    fn changes_far_apart_have_a_gap_and_near_ones_do_not() {
+        let old = numbered(30);
+        let gaps = |new: &str| describe("f", &old, new).diff.matches("...").count();
+        assert_eq!(
+            gaps(&old.replacen("1\n", "x\n", 1).replace("30\n", "y\n")),
+            1
+        );
+        assert_eq!(
+            gaps(&old.replacen("1\n", "x\n", 1).replacen("9\n", "y\n", 1)),
+            1
+        );
+    }
+
+    #[test]
+    fn the_first_changed_line_is_that_of_the_new_file() {
+        let first = |old: &str, new: &str| describe("f", old, new).first_changed_line;
+        assert_eq!(first("a\nb\n", "a\nx\n"), Some(2));
+        assert_eq!(first("a\nb\nc\n", "b\nC\n"), Some(1));
+        assert_eq!(first("", "a\n"), Some(1));
+        assert_eq!(first("a", "a"), None);
+    }
+
+    #[test]
+    fn a_missing_line_break_at_the_end_is_marked_in_the_patch() {
+        let diff = describe("f", "a", "b");
+        assert_eq!(diff.diff, "-1 a\n+1 b");
+        assert!(diff.patch.contains("\\ No newline at end of file"));
+    }
+}

@@ -314,4 +314,60 @@ mod tests {
         let place = view.place(&source, at..at + 3, "");
         assert_eq!(&source.bytes[place.bytes], "“x”".as_bytes());
     }
+
+    #[test]
+    fn no_character_joins_across_a_cut() {
+        let joining = [
+            0x80..0x3400,
+            0xa9a0..0xac40,
+            0xf900..0x1_0000,
+            0x1_1080..0x1_1a00,
+        ];
+        for c in joining.into_iter().flatten().filter_map(char::from_u32) {
+            let odd =
+                format!("a{c}\u{301}{c}\u{304b}{c}\u{1100}{c}\u{1161}{c}\u{ac00}{c}\u{9c7}{c}");
+            let joined: String = segments(odd.as_bytes())
+                .into_iter()
+                .map(|s| s.normal)
+                .collect();
+            assert_eq!(joined, normal(&odd), "U+{:04X}", u32::from(c));
+        }
+    }
+
+    #[test]
+    fn replacing_a_place_is_replacing_its_text_in_the_view() {
+        let alphabet = [
+            "a", " ", "\u{a0}", "“", "\n", "\r\n", "e\u{301}", "ﬁ", "f", "…", "―", "\"",
+        ];
+        let mut state = 7_u32;
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 16) as usize % below
+        };
+        for _ in 0..5_000 {
+            let len = random(14) + 1;
+            let file: String = (0..len).map(|_| alphabet[random(alphabet.len())]).collect();
+            let source = Source::new(file.as_bytes());
+            let view = FuzzyView::new(&source);
+            let cuts: Vec<_> = view.text.char_indices().map(|(at, _)| at).collect();
+            let Some(from) = cuts.get(random(len)).copied() else {
+                continue;
+            };
+            let to = cuts.get(random(len)).copied().unwrap_or(view.text.len());
+            // A line's trimmed spaces stay before a match that begins at its break.
+            if to <= from || view.text[from..].starts_with('\n') {
+                continue;
+            }
+            let place = view.place(&source, from..to, "");
+            let mut new = source.bytes[..place.bytes.start].to_vec();
+            new.extend(format!("{}N{}", place.before, place.after).bytes());
+            new.extend(&source.bytes[place.bytes.end..]);
+            let expected = format!("{}N{}", &view.text[..from], &view.text[to..]);
+            assert_eq!(
+                FuzzyView::new(&Source::new(&new)).text,
+                expected,
+                "{file:?} {from}..{to}"
+            );
+        }
+    }
 }

@@ -218,3 +218,130 @@ impl Mistake {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edits(pairs: &[(&str, &str)]) -> Vec<Replace> {
+        let edit = |(old, new): &(&str, &str)| Replace {
+            old_text: (*old).to_owned(),
+            new_text: (*new).to_owned(),
+        };
+        pairs.iter().map(edit).collect()
+    }
+
+    fn mistake(file: &str, pairs: &[(&str, &str)]) -> Mistake {
+        locate(&Source::new(file.as_bytes()), &edits(pairs)).unwrap_err()
+    }
+
+    fn message(file: &str, pairs: &[(&str, &str)]) -> String {
+        mistake(file, pairs).message("f.txt", pairs.len())
+    }
+
+    fn ranges(file: &str, pairs: &[(&str, &str)]) -> Vec<(usize, usize)> {
+        let found = locate(&Source::new(file.as_bytes()), &edits(pairs)).unwrap();
+        found
+            .into_iter()
+            .map(|piece| (piece.bytes.start, piece.bytes.end))
+            .collect()
+    }
+
+    #[test]
+    fn pieces_are_in_the_order_of_the_file() {
+        // extensions §8.4
+        assert_eq!(
+            ranges("one two three", &[("three", ""), ("one", "")]),
+            [(0, 3), (8, 13)]
+        );
+    }
+
+    #[test]
+    fn every_edit_is_looked_up_in_the_file_as_it_was() {
+        let Mistake::NotFound { edit: 1, .. } = mistake("one", &[("one", "two"), ("two", "x")])
+        else {
+            panic!("the second edit saw the first");
+        };
+    }
+
+    #[test]
+    fn adjacent_pieces_are_fine_and_overlapping_ones_are_not() {
+        assert_eq!(ranges("abcd", &[("ab", ""), ("cd", "")]), [(0, 2), (2, 4)]);
+        let overlap = Mistake::Overlap { edits: [0, 1] };
+        assert_eq!(mistake("abcd", &[("bcd", ""), ("abc", "")]), overlap);
+        assert_eq!(mistake("abcd", &[("abcd", ""), ("bc", "")]), overlap);
+        assert_eq!(mistake("abcd", &[("bc", ""), ("bc", "")]), overlap);
+        assert_eq!(
+            message("abcd", &[("bc", ""), ("bc", "")]),
+            "edits[0] and edits[1] replace the same text of f.txt. Make one edit of them."
+        );
+    }
+
+    #[test]
+    fn an_empty_old_text_is_a_mistake() {
+        assert_eq!(
+            message("a", &[("", "x")]),
+            "oldText is empty (f.txt). Give the text to replace; to create or rewrite a file use write."
+        );
+        assert!(message("a", &[("a", "x"), ("", "x")]).starts_with("edits[1].oldText is empty"));
+    }
+
+    #[test]
+    fn a_text_must_occur_once() {
+        assert_eq!(
+            message("a\nb\na\n", &[("a", "x")]),
+            "oldText occurs 2 times in f.txt (lines 1, 3). Add neighbouring lines until it occurs once."
+        );
+        assert_eq!(ranges("a\nb\na\n", &[("b\na", "")]), [(2, 5)]);
+        let many = message(&"a\n".repeat(500), &[("b", ""), ("a", "x")]);
+        assert!(many.starts_with("edits[0].oldText is not in"), "{many}");
+        let many = message(&"a\n".repeat(500), &[("a", "x")]);
+        assert!(
+            many.contains("at least 100 times") && many.contains("7, 8, …)"),
+            "{many}"
+        );
+    }
+
+    #[test]
+    fn overlapping_occurrences_are_ambiguous() {
+        let Mistake::NotUnique { lines, .. } = mistake("aaa", &[("aa", "x")]) else {
+            panic!()
+        };
+        assert_eq!(lines, [1, 1]);
+    }
+
+    #[test]
+    fn uniqueness_counts_what_only_looks_alike() {
+        let message = message("x = 'a'\nx = ‘a’\n", &[("x = 'a'", "y")]);
+        assert!(
+            message.contains("2 times") && message.contains("counting what differs only"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn one_edit_that_needs_the_fuzzy_view_takes_all_there() {
+        let file = "say “hi” \nplain\n";
+        assert_eq!(
+            ranges(file, &[("plain", ""), ("\"hi\"", "")]),
+            [(4, 12), (14, 19)]
+        );
+        let blank = [("  ", " "), ("“x”", "")];
+        assert_eq!(mistake("a  b \"x\"", &blank), Mistake::Blank { edit: 0 });
+        assert_eq!(ranges("a  b", &[("  ", "")]), [(1, 3)]);
+    }
+
+    #[test]
+    fn only_spaces_that_are_not_there_are_not_found() {
+        assert!(message("a b", &[("   ", "x")]).starts_with("oldText is not in f.txt."));
+    }
+
+    #[test]
+    fn line_breaks_of_any_kind_match_each_other() {
+        // T06
+        assert_eq!(ranges("a\r\nb\r\nc", &[("a\nb", "")]), [(0, 4)]);
+        assert_eq!(ranges("a\nb", &[("a\r\nb", "")]), [(0, 3)]);
+        assert_eq!(ranges("a\rb\r", &[("b\n", "")]), [(2, 4)]);
+        assert_eq!(ranges("\u{feff}a\r\n", &[("a", "")]), [(3, 4)]);
+    }
+}

@@ -173,3 +173,6 @@ fn with_edits_as_list(mut arguments: Value) -> Value {
     }
     arguments
 }
+
+#[cfg(test)]
+mod tests;

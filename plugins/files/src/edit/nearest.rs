@@ -1,7 +1,7 @@
 //! The lines of a file that are most like a text which is not in it, with the differences made
 //! visible, so that a model sees what it got wrong.
 
-use std::collections::HashMap;
+use std::cmp::Ordering;
 use std::fmt::Write;
 
 use super::fuzzy::normal;
@@ -122,53 +122,40 @@ impl Nearest {
     }
 }
 
-/// Pairs of neighbouring characters of a line, without spaces and in normal form: lines that share
-/// most of them look alike.
-struct Pairs {
-    counts: HashMap<(char, char), usize>,
-    total: usize,
-}
+/// Pairs of neighbouring characters of a line, without spaces, in normal form and sorted: lines
+/// that share most of them look alike.
+struct Pairs(Vec<(char, char)>);
 
 impl Pairs {
     fn of(line: &str) -> Self {
-        let mut counts = HashMap::new();
-        let mut total = 0;
-        for pair in pairs(line) {
-            *counts.entry(pair).or_insert(0) += 1;
-            total += 1;
-        }
-        Self { counts, total }
+        let normal = normal(line);
+        let mut last = '\n';
+        let chars = normal.chars().filter(|c| !c.is_whitespace());
+        let mut pairs: Vec<_> = chars
+            .take(MAX_CHARS)
+            .map(|c| (std::mem::replace(&mut last, c), c))
+            .collect();
+        pairs.sort_unstable();
+        Self(pairs)
     }
 
     /// From 0, nothing in common, to 1, the same but for spaces.
-    #[expect(clippy::cast_precision_loss, reason = "counts are small")]
     fn likeness(&self, line: &str) -> f64 {
-        let (mut common, mut total) = (0, 0);
-        let mut left = self.counts.clone();
-        for pair in pairs(line) {
-            total += 1;
-            if let Some(count) = left.get_mut(&pair).filter(|count| **count > 0) {
-                *count -= 1;
-                common += 1;
+        let other = Self::of(line);
+        let (mut a, mut b) = (self.0.as_slice(), other.0.as_slice());
+        let mut common: u32 = 0;
+        while let ([first_a, rest_a @ ..], [first_b, rest_b @ ..]) = (a, b) {
+            match first_a.cmp(first_b) {
+                Ordering::Less => a = rest_a,
+                Ordering::Greater => b = rest_b,
+                Ordering::Equal => (a, b, common) = (rest_a, rest_b, common + 1),
             }
         }
-        match self.total + total {
-            0 => 1.0,
-            sum => 2.0 * f64::from(common) / sum as f64,
+        match u32::try_from(self.0.len() + other.0.len()) {
+            Ok(0) | Err(_) => 1.0,
+            Ok(sum) => 2.0 * f64::from(common) / f64::from(sum),
         }
     }
-}
-
-fn pairs(line: &str) -> Vec<(char, char)> {
-    let normal = normal(line);
-    let mut last = '\n';
-    let chars = normal
-        .chars()
-        .filter(|c| !c.is_whitespace())
-        .take(MAX_CHARS);
-    chars
-        .map(|c| (std::mem::replace(&mut last, c), c))
-        .collect()
 }
 
 /// Both lines with what is invisible made visible, cut to the part that differs if they are long.
@@ -215,4 +202,81 @@ fn is_invisible(c: char) -> bool {
     let format = matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
         | '\u{2060}'..='\u{2064}' | '\u{feff}');
     space || format || c.is_control()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn explain(file: &str, text: &str) -> String {
+        let nearest = find(file, text).map_or_else(String::new, |nearest| nearest.explain());
+        let lines = nearest
+            .lines()
+            .filter(|line| line.starts_with("line") || line.starts_with("oldText"));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn tabs_and_spaces_are_told_apart() {
+        // T08
+        let file = "func f() {\n\tif a {\n\t\treturn nil\n\t}\n}\n";
+        assert_eq!(
+            explain(file, "    if a {\n        return nil\n    }"),
+            "line 2 : →if a {\noldText: ····if a {\n\
+             line 3 : →→return nil\noldText: ········return nil\n\
+             line 4 : →}\noldText: ····}"
+        );
+    }
+
+    #[test]
+    fn only_lines_that_differ_are_shown() {
+        assert_eq!(
+            explain("one\ntwo words\nthree\n", "one\ntwo wards\nthree"),
+            "line 2 : two words\noldText: two wards"
+        );
+    }
+
+    #[test]
+    fn what_is_invisible_has_its_number() {
+        assert_eq!(
+            explain("let name\u{200b} = 1;  \n", "let name = 1; x"),
+            "line 1 : let name<U+200B> = 1;··\noldText: let name = 1; x"
+        );
+        assert_eq!(visible("a\u{a0}b\u{1}\r", 0), "a<U+00A0>b<U+0001><U+000D>");
+    }
+
+    #[test]
+    fn the_best_of_several_places_is_chosen_by_all_lines() {
+        let file = "a {\n  return value;\n}\nb {\n  return value;\n}\n";
+        assert_eq!(
+            explain(file, "b {\n\treturn value;\n}"),
+            "line 5 : ··return value;\noldText: →return value;"
+        );
+    }
+
+    #[test]
+    fn nothing_is_shown_when_nothing_is_alike() {
+        assert_eq!(find("alpha\nbeta\n", "completely different text"), None);
+        assert_eq!(find("", "x"), None);
+    }
+
+    #[test]
+    fn more_lines_than_are_shown_are_counted() {
+        let file = "\taa bb\n\tcc dd\n\tee ff\n\tgg hh\n\tii jj\n";
+        let text = file.replace('\t', "  ");
+        assert!(
+            find(file, &text)
+                .unwrap()
+                .explain()
+                .contains("and 2 more lines.")
+        );
+    }
+
+    #[test]
+    fn long_lines_are_cut_to_the_part_that_differs() {
+        let line = "word ".repeat(200);
+        let shown = explain(&format!("{line}old{line}"), &format!("{line}new{line}"));
+        assert!(shown.contains("old") && shown.contains("new"), "{shown}");
+        assert!(shown.chars().count() < 2 * (MAX_CHARS + 20));
+    }
 }

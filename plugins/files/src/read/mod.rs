@@ -3,29 +3,27 @@
 //! A file is streamed: lines outside the selection are counted and forgotten, so memory does not
 //! grow with the file. Images are read whole and prepared on the blocking pool.
 
+mod source;
+
 mod image;
 mod window;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use pliant_sdk::host::{ByteStream, FileKind, FileStat};
+use pliant_sdk::Error;
 use pliant_sdk::message::{Content, Image};
 use pliant_sdk::tool::{Tool, ToolCtx, ToolResult, ToolSpec};
-use pliant_sdk::{Error, error::code};
 use serde_json::{Value, json};
 
 use self::image::{Format, Limits, Prepared};
+use self::source::Source;
 use self::window::{End, Selection, Window};
+use crate::truncate;
 use crate::truncate::{MAX_BYTES, Truncation, size, with_note};
 use crate::utf8::Decoder;
-use crate::{paths, truncate};
 
-/// Enough of a file's start to tell an image.
-const SNIFFED: usize = 64;
 /// Largest image file that is read.
 const MAX_IMAGE: usize = 64 * 1024 * 1024;
-/// Where reading ends for what has no size of its own (devices, pipes, `/proc`).
-const MAX_UNSIZED: u64 = 64 * 1024 * 1024;
 
 /// The arguments.
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
@@ -57,7 +55,7 @@ impl Tool for Read {
     }
 
     async fn execute(&self, input: ReadInput, ctx: ToolCtx) -> Result<ToolResult, Error> {
-        let mut file = open(&input.path, &ctx).await?;
+        let mut file = Source::open(&input.path, &ctx).await?;
         let start = file.sniff().await?;
         if let Some(format) = Format::of(&start) {
             return show_image(file, format, &ctx).await;
@@ -68,98 +66,14 @@ impl Tool for Read {
             End::At(end) => Some(end),
             End::BeforeLast(left_out) => {
                 let window = scan(file, Window::new(0, Some(0)), &ctx).await?;
-                file = open(&input.path, &ctx).await?;
+                file = Source::open(&input.path, &ctx).await?;
                 Some(window.finish().0.saturating_sub(left_out))
             }
         };
+        let found = file.found.clone();
         let window = scan(file, Window::new(selection.start, end), &ctx).await?;
-        show_text(&input.path, selection.start, window)
+        show_text(&input.path, &found, selection.start, window)
     }
-}
-
-/// A file whose bytes are coming.
-struct Source {
-    path: String,
-    stream: ByteStream,
-    /// What was read already to look at it.
-    ahead: Vec<u8>,
-    /// Bytes still to come: a file that grows meanwhile ends where it ended when it was opened.
-    left: u64,
-    /// Running out of `left` is the end of the file, not of our patience.
-    sized: bool,
-}
-
-impl Source {
-    async fn sniff(&mut self) -> Result<Vec<u8>, Error> {
-        let mut start = Vec::new();
-        while start.len() < SNIFFED {
-            match self.next().await? {
-                Some(chunk) => start.extend_from_slice(&chunk),
-                None => break,
-            }
-        }
-        self.ahead.clone_from(&start);
-        start.truncate(SNIFFED);
-        Ok(start)
-    }
-
-    async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
-        if !self.ahead.is_empty() {
-            return Ok(Some(std::mem::take(&mut self.ahead)));
-        }
-        if self.left == 0 && self.sized {
-            return Ok(None);
-        }
-        let Some(chunk) = self.stream.next().await else {
-            return Ok(None);
-        };
-        let mut chunk = chunk.map_err(|e| paths::failure(&self.path, e))?;
-        if !self.sized && self.left < chunk.len() as u64 {
-            let path = &self.path;
-            return Err(Error::failed(format!(
-                "{path} gives more bytes than read takes from something that is not a regular file. \
-                 Use a shell command that stops by itself."
-            )));
-        }
-        chunk.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
-        self.left -= chunk.len() as u64;
-        Ok(Some(chunk))
-    }
-}
-
-async fn open(given: &str, ctx: &ToolCtx) -> Result<Source, Error> {
-    let (path, stat) = find(given, ctx).await?;
-    if stat.kind == FileKind::Directory {
-        return Err(Error::invalid(format!(
-            "{given} is a directory. List it with ls or a shell command."
-        )));
-    }
-    let sized = stat.kind == FileKind::File && stat.size > 0;
-    let stream = ctx.host().read(&path, 0).await;
-    Ok(Source {
-        path: given.to_owned(),
-        stream: stream.map_err(|e| paths::failure(given, e))?,
-        ahead: Vec::new(),
-        left: if sized { stat.size } else { MAX_UNSIZED },
-        sized,
-    })
-}
-
-/// The first spelling of the path that exists.
-async fn find(given: &str, ctx: &ToolCtx) -> Result<(String, FileStat), Error> {
-    let path = paths::resolve(given, ctx);
-    let error = match ctx.host().stat(&path).await {
-        Ok(stat) => return Ok((path, stat)),
-        Err(error) => error,
-    };
-    if error.is(code::NOT_FOUND) {
-        for variant in paths::variants(&path) {
-            if let Ok(stat) = ctx.host().stat(&variant).await {
-                return Ok((variant, stat));
-            }
-        }
-    }
-    Err(paths::failure(given, error))
 }
 
 async fn scan(mut file: Source, mut window: Window, ctx: &ToolCtx) -> Result<Window, Error> {
@@ -174,7 +88,7 @@ async fn scan(mut file: Source, mut window: Window, ctx: &ToolCtx) -> Result<Win
     Ok(window)
 }
 
-fn show_text(path: &str, start: usize, window: Window) -> Result<ToolResult, Error> {
+fn show_text(path: &str, found: &str, start: usize, window: Window) -> Result<ToolResult, Error> {
     let first_line_bytes = window.first_line_bytes();
     let (total, shown) = window.finish();
     if start > 0 && start >= total {
@@ -183,7 +97,7 @@ fn show_text(path: &str, start: usize, window: Window) -> Result<ToolResult, Err
             start + 1
         )));
     }
-    let text = match note(path, start, total, first_line_bytes, &shown) {
+    let text = match note(found, start, total, first_line_bytes, &shown) {
         Some(note) => with_note(&shown.content, &note),
         None => shown.content.clone(),
     };
@@ -196,7 +110,7 @@ fn show_text(path: &str, start: usize, window: Window) -> Result<ToolResult, Err
 
 /// What follows a text of which something is left.
 fn note(
-    path: &str,
+    found: &str,
     start: usize,
     total: usize,
     first_line_bytes: usize,
@@ -207,7 +121,7 @@ fn note(
     let next = last + 1;
     if shown.first_line_exceeds_limit {
         let (line, limit) = (size(first_line_bytes), size(MAX_BYTES));
-        let quoted = path.replace('\'', r"'\''");
+        let quoted = found.replace('\'', r"'\''");
         return Some(format!(
             "Line {first} has {line}, more than the {limit} that fit. See a part of it with a shell: \
              sed -n '{first}p' '{quoted}' | head -c {MAX_BYTES}"
@@ -295,3 +209,6 @@ fn output_schema() -> Value {
         },
     ]})
 }
+
+#[cfg(test)]
+mod tests;
