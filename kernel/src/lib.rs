@@ -1,9 +1,34 @@
-//! The kernel of pliant.
-#![warn(missing_docs)]
+//! The kernel of pliant: everything between a front end and the plugins.
+//!
+//! The flow: a front end gives a [`session::Session`] a prompt; the [`pipeline`] decides what it is;
+//! a [`run`] prepares messages and starts the [`agent`] loop, which asks the model, runs tools and
+//! says [`pliant_sdk::Event`]s; messages become entries of the [`tree`], events go to subscribers.
+//! At every stage the [`registry`] is asked what plugins and scripts have to say.
+//!
+//! The kernel knows no wire, no tool, no terminal and no scripting language: those are contributed
+//! by generations of sources, and reach the world through [`host`] services.
+
+pub mod boot;
+pub mod settings;
+
+pub mod session;
+
+pub mod pipeline;
+
+pub mod run;
 
 pub mod agent;
-pub mod dylib;
-pub mod models;
+
 pub mod prompt;
+
+pub mod tree;
+
 pub mod registry;
-pub mod settings;
+
+pub mod dylib;
+
+pub mod models;
+
+pub mod host;
+
+pub use boot::{Kernel, KernelOptions, OpenError, OpenOptions, SessionChoice};

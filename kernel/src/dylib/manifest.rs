@@ -22,7 +22,6 @@ const MAX_LEN: u64 = 1 << 20;
 
 /// Why a library is not loaded. Each is a sentence that names the file, the cause and the next step.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[expect(missing_docs, reason = "the sentences say it")]
 pub enum LoadError {
     #[error(
         "The plugin {path} cannot be read: {cause}. Check that the file exists and may be read."

@@ -26,7 +26,6 @@ pub struct ModelChoice {
 
 /// Why no model was found.
 #[derive(Debug, ThisError)]
-#[expect(missing_docs, reason = "the sentences say it")]
 pub enum ModelError {
     #[error(
         "There is no provider \"{0}\". `pliant --list-models` shows which there are; your own go into models.json."

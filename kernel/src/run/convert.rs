@@ -3,23 +3,32 @@
 
 use std::sync::Arc;
 
-use pliant_sdk::message::{BashExecutionMessage, Content, Extra, Message, MessageContent, UserMessage};
+use pliant_sdk::message::{
+    BashExecutionMessage, Content, Extra, Message, MessageContent, UserMessage,
+};
 
-const COMPACTED: &str = "The earlier part of this conversation was compacted. This summary stands for it:";
-const RETURNED: &str = "The conversation came back here from another branch. This summary tells what happened there:";
+const COMPACTED: &str =
+    "The earlier part of this conversation was compacted. This summary stands for it:";
+const RETURNED: &str =
+    "The conversation came back here from another branch. This summary tells what happened there:";
 
 /// Converted messages, kept from request to request. A message that stays the same value converts to
 /// the same value, which is how later layers know that nothing before it changed.
 #[derive(Debug, Default)]
-pub struct Converted {
+pub(super) struct Converted {
     from: Vec<Arc<Message>>,
     to: Vec<Option<Arc<Message>>>,
 }
 
 impl Converted {
     /// Brings the conversion up to date with the projection and answers the transcript to send.
-    pub fn update(&mut self, projection: &[Arc<Message>]) -> Vec<Arc<Message>> {
-        let same = self.from.iter().zip(projection).take_while(|(a, b)| Arc::ptr_eq(a, b)).count();
+    pub(super) fn update(&mut self, projection: &[Arc<Message>]) -> Vec<Arc<Message>> {
+        let same = self
+            .from
+            .iter()
+            .zip(projection)
+            .take_while(|(a, b)| Arc::ptr_eq(a, b))
+            .count();
         self.from.truncate(same);
         self.to.truncate(same);
         for message in &projection[same..] {
@@ -32,7 +41,7 @@ impl Converted {
 
 /// One message as a model sees it; `None` when it sees nothing of it.
 #[must_use]
-pub fn convert(message: &Arc<Message>) -> Option<Arc<Message>> {
+pub(super) fn convert(message: &Arc<Message>) -> Option<Arc<Message>> {
     let (blocks, timestamp) = match &**message {
         Message::System(_) | Message::User(_) | Message::Assistant(_) | Message::ToolResult(_) => {
             return Some(Arc::clone(message));
@@ -41,7 +50,10 @@ pub fn convert(message: &Arc<Message>) -> Option<Arc<Message>> {
         Message::BashExecution(bash) => (vec![Content::text(bash_text(bash))], bash.timestamp),
         Message::Custom(custom) => (custom.content.to_blocks(), custom.timestamp),
         Message::CompactionSummary(compaction) => {
-            let text = format!("{COMPACTED}\n\n<summary>\n{}\n</summary>", compaction.summary);
+            let text = format!(
+                "{COMPACTED}\n\n<summary>\n{}\n</summary>",
+                compaction.summary
+            );
             (vec![Content::text(text)], compaction.timestamp)
         }
         Message::BranchSummary(branch) => {
@@ -51,7 +63,11 @@ pub fn convert(message: &Arc<Message>) -> Option<Arc<Message>> {
         Message::Other(_) => return None,
     };
     let content = MessageContent::Blocks(blocks);
-    Some(Arc::new(Message::User(UserMessage { content, timestamp, extra: Extra::new() })))
+    Some(Arc::new(Message::User(UserMessage {
+        content,
+        timestamp,
+        extra: Extra::new(),
+    })))
 }
 
 fn bash_text(bash: &BashExecutionMessage) -> String {
@@ -85,18 +101,40 @@ mod tests {
 
     #[test]
     fn a_command_of_the_user_becomes_text_with_its_outcome() {
-        let bash = BashExecutionMessage { command: "make".into(), output: "no rule".into(), exit_code: Some(2), ..Default::default() };
-        assert_eq!(text_of(Message::BashExecution(bash.clone())).unwrap(), "Ran `make`\n```\nno rule\n```\n\nCommand exited with code 2");
-        let quiet = BashExecutionMessage { output: String::new(), cancelled: true, exit_code: None, ..bash.clone() };
-        assert_eq!(text_of(Message::BashExecution(quiet)).unwrap(), "Ran `make`\n(no output)\n\n(command cancelled)");
-        let hidden = BashExecutionMessage { exclude_from_context: Some(true), ..bash };
+        let bash = BashExecutionMessage {
+            command: "make".into(),
+            output: "no rule".into(),
+            exit_code: Some(2),
+            ..Default::default()
+        };
+        assert_eq!(
+            text_of(Message::BashExecution(bash.clone())).unwrap(),
+            "Ran `make`\n```\nno rule\n```\n\nCommand exited with code 2"
+        );
+        let quiet = BashExecutionMessage {
+            output: String::new(),
+            cancelled: true,
+            exit_code: None,
+            ..bash.clone()
+        };
+        assert_eq!(
+            text_of(Message::BashExecution(quiet)).unwrap(),
+            "Ran `make`\n(no output)\n\n(command cancelled)"
+        );
+        let hidden = BashExecutionMessage {
+            exclude_from_context: Some(true),
+            ..bash
+        };
         assert_eq!(text_of(Message::BashExecution(hidden)), None);
     }
 
     #[test]
     fn messages_that_stay_convert_to_the_same_values() {
         let mut converted = Converted::default();
-        let bash = Message::BashExecution(BashExecutionMessage { command: "ls".into(), ..Default::default() });
+        let bash = Message::BashExecution(BashExecutionMessage {
+            command: "ls".into(),
+            ..Default::default()
+        });
         let mut projection = vec![Arc::new(Message::user("a", 1)), Arc::new(bash)];
         let first = converted.update(&projection);
         projection.push(Arc::new(Message::user("b", 2)));

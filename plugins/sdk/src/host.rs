@@ -147,6 +147,12 @@ impl Host {
         Self::new(Arc::new(services), Arc::new(Tasks::default()))
     }
 
+    /// As [`Host::from_services`], over services that others hold too.
+    #[must_use]
+    pub fn from_shared(services: Arc<dyn Services>) -> Self {
+        Self::new(services, Arc::new(Tasks::default()))
+    }
+
     /// What the calls go to; the kernel passes it across the ABI.
     #[must_use]
     pub fn services(&self) -> &Arc<dyn Services> {

@@ -1,0 +1,439 @@
+//! The kernel put together: settings, host services, registry, models, plugins. Scripts are
+//! published by the front end, which knows their host.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pliant_sdk::host::{BoxFuture, Host};
+use pliant_sdk::message::ThinkingLevel;
+use pliant_sdk::plugin::{CallCtx, Caller, Flow};
+use pliant_sdk::{Error, Model};
+use serde_json::json;
+use thiserror::Error as ThisError;
+
+use crate::dylib::{
+    FoundPlugin, LoadError, PluginHost, PluginRuntime, SearchPath, Stage, find_plugins, found_at,
+    open,
+};
+use crate::host::HostServices;
+use crate::host::actions::{HostUi, NoUi};
+use crate::models::{
+    Catalog, Credentials, CustomModels, ModelChoice, ModelClient, ModelError, ModelWish,
+};
+use crate::prompt::{PromptOptions, context_files};
+use crate::registry::{Kind, Rank, Registry, Source};
+use crate::session::{Equipment, Session, SessionStart, ToolSelection};
+use crate::settings::Settings;
+use crate::tree::{self, Found, Ids, SessionTree, TreeError};
+
+/// How a kernel is started.
+pub struct KernelOptions {
+    /// Working directory, absolute.
+    pub cwd: PathBuf,
+    /// The user's configuration directory.
+    pub agent_dir: PathBuf,
+    /// The running program; plugins are looked for beside it.
+    pub program: Option<PathBuf>,
+    /// Plugins named on the command line.
+    pub plugins: Vec<PathBuf>,
+    /// Which tools; plugins whose tools are not wanted are not loaded.
+    pub tools: ToolSelection,
+    /// A key for this process only.
+    pub api_key: Option<String>,
+    /// What the front end shows for plugins.
+    pub ui: Arc<dyn HostUi>,
+}
+
+impl std::fmt::Debug for KernelOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KernelOptions")
+            .field("cwd", &self.cwd)
+            .finish_non_exhaustive()
+    }
+}
+
+impl KernelOptions {
+    /// The defaults for a working directory and a configuration directory.
+    #[must_use]
+    pub fn new(cwd: PathBuf, agent_dir: PathBuf) -> Self {
+        Self {
+            cwd,
+            agent_dir,
+            program: None,
+            plugins: Vec::new(),
+            tools: ToolSelection::default(),
+            api_key: None,
+            ui: Arc::new(NoUi),
+        }
+    }
+}
+
+/// Which conversation a session continues.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum SessionChoice {
+    /// None; it is stored.
+    #[default]
+    New,
+    /// None; it is not stored.
+    InMemory,
+    /// The latest of this directory, or a new one.
+    Continue,
+    /// A file, or the beginning of an id.
+    Named(String),
+}
+
+/// Why a session cannot be opened.
+#[derive(Debug, ThisError)]
+pub enum OpenError {
+    #[error("{0}")]
+    Model(#[from] ModelError),
+    #[error("{0}")]
+    Tree(#[from] TreeError),
+    #[error("No session of this directory begins with \"{0}\". Give more of its id, or its file.")]
+    NoSession(String),
+    #[error("Several sessions begin with \"{0}\". Give more of the id, or the file.")]
+    SeveralSessions(String),
+    #[error(
+        "The session belongs to {0}, which is not there any more. Restore the directory, or start a new session."
+    )]
+    DirectoryGone(String),
+    #[error("{0}")]
+    Failed(#[from] Error),
+}
+
+/// What a session is opened with.
+#[derive(Debug, Clone, Default)]
+pub struct OpenOptions {
+    /// Which conversation.
+    pub session: SessionChoice,
+    /// Which model.
+    pub model: ModelWish,
+    /// The level wanted over the one of the model wish, the branch and the settings.
+    pub level: Option<ThinkingLevel>,
+    /// Replaces the introduction of the prompt.
+    pub system_prompt: Option<String>,
+    /// Added to the prompt.
+    pub append_system_prompt: Option<String>,
+}
+
+/// Everything that sessions share.
+pub struct Kernel {
+    options: KernelOptions,
+    settings: Arc<Settings>,
+    registry: Arc<Registry>,
+    host: Arc<HostServices>,
+    catalog: Arc<Catalog>,
+    client: Arc<ModelClient>,
+    warnings: Vec<String>,
+}
+
+impl std::fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kernel")
+            .field("registry", &self.registry)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Kernel {
+    /// Starts a kernel. What is broken but not asked for is a warning; a plugin named on the command
+    /// line must load.
+    ///
+    /// # Errors
+    /// Why a named plugin cannot be loaded.
+    pub fn boot(options: KernelOptions) -> Result<Self, LoadError> {
+        let (settings, settings_problem) = Settings::load(&options.agent_dir);
+        let mut warnings: Vec<String> = settings_problem.into_iter().collect();
+        let settings = Arc::new(settings);
+        let registry = Arc::new(Registry::default());
+
+        let custom = CustomModels::load(&options.agent_dir);
+        let credentials = Arc::new(Credentials::load(
+            &options.agent_dir,
+            &custom,
+            options.api_key.clone(),
+        ));
+        let (found, problems) = find(&options)?;
+        warnings.extend(problems.iter().map(ToString::to_string));
+
+        let host = host_services(&options, &settings, &registry, &credentials, &found);
+        let plugin_host = Arc::new(plugin_host(&options, &host));
+        for plugin in found {
+            let named = plugin.rank == Rank::CommandLine;
+            match open(plugin, &plugin_host) {
+                Ok(generation) => registry.publish(generation),
+                Err(error) if named => return Err(error),
+                Err(error) => warnings.push(error.to_string()),
+            }
+        }
+
+        let catalog = Catalog::new(
+            Arc::clone(&registry),
+            custom,
+            credentials,
+            model_asker(Arc::clone(&host)),
+        );
+        let for_client = Arc::clone(&host);
+        let client = ModelClient::new(Box::new(move |source| for_client.for_source(source, None)));
+        Ok(Self {
+            options,
+            settings,
+            registry,
+            host,
+            catalog: Arc::new(catalog),
+            client: Arc::new(client),
+            warnings,
+        })
+    }
+
+    /// What is registered; front ends publish scripts here.
+    #[must_use]
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// Services for sources that a front end brings.
+    #[must_use]
+    pub fn host(&self) -> &Arc<HostServices> {
+        &self.host
+    }
+
+    /// The models there are.
+    #[must_use]
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// The settings in force.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What went wrong without stopping anything, as sentences.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Opens a session.
+    ///
+    /// # Errors
+    /// A sentence that says what to do.
+    pub async fn open_session(&self, open: OpenOptions) -> Result<Session, OpenError> {
+        let (tree, reason) = self.tree(&open.session)?;
+        let ModelChoice { model, level } = self.choose_model(&open, &tree).await?;
+        let said = tree.settings().thinking_level;
+        let default = self.settings.used().default_thinking_level;
+        let level = open
+            .level
+            .or(level)
+            .or(said)
+            .or(default)
+            .unwrap_or(ThinkingLevel::Medium);
+        let cwd = PathBuf::from(&tree.header().cwd);
+        if !cwd.is_dir() {
+            return Err(OpenError::DirectoryGone(cwd.display().to_string()));
+        }
+        let prompt = PromptOptions {
+            custom: open.system_prompt,
+            addendum: open.append_system_prompt,
+            context_files: context_files(&self.options.agent_dir, &cwd),
+            cwd: cwd.display().to_string(),
+        };
+        let mut tools = self.options.tools.clone();
+        tools.defaults = tools
+            .defaults
+            .or_else(|| self.settings.used().default_tools.clone());
+        let start = SessionStart {
+            tree,
+            model: Some(model),
+            level,
+            tools,
+            prompt,
+            reason,
+        };
+        Ok(Session::start(self.equipment(), start).await?)
+    }
+
+    fn equipment(&self) -> Equipment {
+        Equipment {
+            registry: Arc::clone(&self.registry),
+            host: Arc::clone(&self.host),
+            catalog: Arc::clone(&self.catalog),
+            client: Arc::clone(&self.client),
+            settings: Arc::clone(&self.settings),
+            ui: Arc::clone(&self.options.ui),
+        }
+    }
+
+    /// What was asked for, else what the branch used if it still works, else the settings, else what
+    /// is usable (V3).
+    async fn choose_model(
+        &self,
+        open: &OpenOptions,
+        tree: &SessionTree,
+    ) -> Result<ModelChoice, OpenError> {
+        if open.model != ModelWish::default() {
+            return Ok(self.catalog.choose(&open.model).await?);
+        }
+        if let Some(said) = &tree.settings().model {
+            let wish = ModelWish {
+                provider: Some(said.provider.clone()),
+                model: Some(said.model_id.clone()),
+            };
+            match self.catalog.choose(&wish).await {
+                Ok(choice) if self.catalog.usable(&choice.model.provider) => return Ok(choice),
+                _ => {
+                    tracing::warn!(target: "pliant::session", "the session's model is not usable any more")
+                }
+            }
+        }
+        let used = self.settings.used();
+        let wish = ModelWish {
+            provider: used.default_provider.clone(),
+            model: used.default_model.clone(),
+        };
+        Ok(self.catalog.choose(&wish).await?)
+    }
+
+    fn tree(&self, choice: &SessionChoice) -> Result<(SessionTree, &'static str), OpenError> {
+        let ids = Ids::system();
+        let cwd = &self.options.cwd;
+        let directory = self.session_dir();
+        let new = |ids| Ok((SessionTree::create(&directory, cwd, None, ids), "startup"));
+        match choice {
+            SessionChoice::InMemory => Ok((SessionTree::in_memory(cwd, None, ids), "startup")),
+            SessionChoice::New => new(ids),
+            SessionChoice::Continue => match tree::most_recent(&directory, self.only_of_cwd()) {
+                Some(path) => Ok((SessionTree::open(&path, cwd, ids)?, "resume")),
+                None => new(ids),
+            },
+            SessionChoice::Named(name) if is_path(name) => {
+                Ok((SessionTree::open(&cwd.join(name), cwd, ids)?, "resume"))
+            }
+            SessionChoice::Named(prefix) => {
+                match tree::find(tree::session_files(&directory), prefix) {
+                    Found::One(path) => Ok((SessionTree::open(&path, cwd, ids)?, "resume")),
+                    Found::None => Err(OpenError::NoSession(prefix.clone())),
+                    Found::Several(_) => Err(OpenError::SeveralSessions(prefix.clone())),
+                }
+            }
+        }
+    }
+
+    fn session_dir(&self) -> PathBuf {
+        match self.own_session_dir() {
+            Some(directory) => directory,
+            None => tree::session_dir(&self.options.agent_dir, &self.options.cwd),
+        }
+    }
+
+    fn own_session_dir(&self) -> Option<PathBuf> {
+        let set = std::env::var("PLIANT_SESSION_DIR")
+            .ok()
+            .filter(|directory| !directory.is_empty());
+        let set = set.or_else(|| self.settings.used().session_dir.clone());
+        set.map(|directory| self.options.cwd.join(directory))
+    }
+
+    /// In a directory that sessions of several projects share, only those of this one count (S4).
+    fn only_of_cwd(&self) -> Option<&std::path::Path> {
+        self.own_session_dir().map(|_| self.options.cwd.as_path())
+    }
+}
+
+/// A word with a slash, a backslash or the ending is a path (`interfaces.md` §1.2).
+fn is_path(name: &str) -> bool {
+    name.contains(['/', '\\']) || name.ends_with(".jsonl")
+}
+
+/// Plugins to open: all that were found and are wanted, and those that were named.
+fn find(options: &KernelOptions) -> Result<(Vec<FoundPlugin>, Vec<LoadError>), LoadError> {
+    let search = SearchPath::standard(options.program.as_deref(), &options.agent_dir);
+    let (mut found, problems) = find_plugins(&search);
+    for path in &options.plugins {
+        let named = found_at(&options.cwd.join(path), Rank::CommandLine)?;
+        found.retain(|plugin| plugin.manifest.name != named.manifest.name);
+        found.push(named);
+    }
+    found.retain(|plugin| plugin.rank == Rank::CommandLine || is_wanted(plugin, &options.tools));
+    Ok((found, problems))
+}
+
+/// A plugin that has nothing but tools nobody wants is not loaded.
+fn is_wanted(plugin: &FoundPlugin, tools: &ToolSelection) -> bool {
+    let mut provides = plugin.manifest.provides.iter();
+    provides.any(|item| item.kind != Kind::Tool || tools.wants(&item.name))
+}
+
+fn host_services(
+    options: &KernelOptions,
+    settings: &Arc<Settings>,
+    registry: &Arc<Registry>,
+    credentials: &Arc<Credentials>,
+    found: &[FoundPlugin],
+) -> Arc<HostServices> {
+    let keys = found
+        .iter()
+        .flat_map(|plugin| &plugin.manifest.provides)
+        .flat_map(|item| item.env.clone())
+        .collect();
+    let (registry, credentials) = (Arc::clone(registry), Arc::clone(credentials));
+    let key = move |provider: String| -> BoxFuture<'static, Result<Option<String>, Error>> {
+        let env = registry
+            .snapshot()
+            .provider(&provider)
+            .map(|p| p.spec.env.clone())
+            .unwrap_or_default();
+        let credentials = Arc::clone(&credentials);
+        Box::pin(async move { credentials.key(&provider, &env).await })
+    };
+    Arc::new(HostServices::new(
+        Arc::clone(settings),
+        options.cwd.clone(),
+        keys,
+        Box::new(key),
+    ))
+}
+
+fn plugin_host(options: &KernelOptions, host: &Arc<HostServices>) -> PluginHost {
+    let host = Arc::clone(host);
+    PluginHost {
+        runtime: PluginRuntime::default(),
+        stage: Stage::new(std::env::temp_dir()),
+        services: Box::new(move |source| host.for_source(source, None)),
+        init: json!({"cwd": options.cwd, "agentDir": options.agent_dir}),
+    }
+}
+
+/// Asks a provider for its models by its operation `models`.
+fn model_asker(host: Arc<HostServices>) -> crate::models::ModelAsker {
+    Box::new(move |provider| {
+        let services = host.for_source(provider.source(), None);
+        Box::pin(async move {
+            let ctx = CallCtx::new(Arc::new(Silent), Host::from_shared(services));
+            provider
+                .invoke::<Vec<Model>>("models", &json!(null), ctx)
+                .await
+        })
+    })
+}
+
+struct Silent;
+
+impl Caller for Silent {
+    fn cancelled(&self) -> bool {
+        false
+    }
+
+    fn emit(&self, _: &[u8]) -> Flow {
+        Flow::Continue
+    }
+}
+
+/// The source of what the embedding program registers itself.
+#[must_use]
+pub fn inline_source(name: &str) -> Source {
+    Source::inline(name, Rank::Inline)
+}

@@ -1,0 +1,348 @@
+//! What the kernel lends to plugins and scripts: HTTP, processes, files, time, configuration, log.
+//! Every effect of a plugin passes here, which is where tracing, cancellation and policy apply.
+//!
+//! Services are addressed by name with JSON payloads (`plugin-abi.md` §3); a name nobody knows is
+//! the error `unsupported`, never a panic.
+
+pub mod actions;
+pub mod clock;
+mod files;
+mod http;
+mod process;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pliant_sdk::Error;
+use pliant_sdk::error::code;
+use pliant_sdk::host::{
+    BoxFuture, ByteStream, ExecRequest, HttpRequest, LogLevel, Services, unframed,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::registry::Source;
+use crate::settings::Settings;
+use actions::{Actions, unavailable};
+
+pub use http::{HttpClient, HttpSettings, ProxyRules};
+pub use process::{ProcessEnv, default_shell};
+
+/// Answers the key of a provider; the kernel's models know it.
+pub type KeyLookup =
+    Box<dyn Fn(String) -> BoxFuture<'static, Result<Option<String>, Error>> + Send + Sync>;
+
+/// The services of a kernel, shared by everything it runs.
+pub struct HostServices {
+    http: HttpClient,
+    locks: files::FileLocks,
+    settings: Arc<Settings>,
+    cwd: PathBuf,
+    shell: PathBuf,
+    removed_variables: Vec<String>,
+    key: KeyLookup,
+}
+
+impl std::fmt::Debug for HostServices {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HostServices")
+            .field("cwd", &self.cwd)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HostServices {
+    /// `removed_variables` are taken from the environment of child processes: the keys of providers.
+    #[must_use]
+    pub fn new(
+        settings: Arc<Settings>,
+        cwd: PathBuf,
+        removed_variables: Vec<String>,
+        key: KeyLookup,
+    ) -> Self {
+        let http = HttpSettings {
+            idle_timeout_ms: settings.http_idle_timeout_ms().unwrap_or(0),
+            proxies: ProxyRules::from_env().or_setting(settings.used().http_proxy.as_deref()),
+        };
+        let user_agent = concat!("pliant/", env!("CARGO_PKG_VERSION"));
+        let shell = settings
+            .used()
+            .shell_path
+            .as_ref()
+            .map_or_else(default_shell, PathBuf::from);
+        Self {
+            http: HttpClient::new(user_agent, http),
+            locks: files::FileLocks::default(),
+            settings,
+            cwd,
+            shell,
+            removed_variables,
+            key,
+        }
+    }
+
+    /// The services of one source, bound to a session if there is one.
+    #[must_use]
+    pub fn for_source(
+        self: &Arc<Self>,
+        source: &Source,
+        session: Option<Arc<dyn Actions>>,
+    ) -> Arc<dyn Services> {
+        Arc::new(Bound {
+            host: Arc::clone(self),
+            source: source.name.clone(),
+            session,
+        })
+    }
+}
+
+/// The services as one source in one session sees them.
+struct Bound {
+    host: Arc<HostServices>,
+    source: String,
+    session: Option<Arc<dyn Actions>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PathPayload {
+    path: String,
+    #[serde(default)]
+    offset: u64,
+    #[serde(default)]
+    create_dirs: bool,
+}
+
+/// The names answered by `host.services`.
+const SERVICES: [&str; 15] = [
+    "log.write",
+    "config.get",
+    "http.request",
+    "http.stream",
+    "exec.run",
+    "exec.stream",
+    "fs.stat",
+    "fs.read",
+    "fs.write",
+    "fs.list",
+    "fs.lock",
+    "time.sleep",
+    "task.spawn",
+    "ui.notify",
+    "host.services",
+];
+
+impl Bound {
+    fn cwd(&self) -> &Path {
+        self.session
+            .as_ref()
+            .map_or(&self.host.cwd, |session| session.cwd())
+    }
+
+    /// Relative paths start in the session's directory.
+    fn path(&self, payload: &[u8]) -> Result<(PathBuf, PathPayload), Error> {
+        let payload: PathPayload = serde_json::from_slice(payload)?;
+        Ok((self.cwd().join(&payload.path), payload))
+    }
+
+    fn process_env(&self) -> ProcessEnv {
+        ProcessEnv {
+            cwd: self.cwd().to_path_buf(),
+            shell: self.host.shell.clone(),
+            prefix: self.host.settings.used().shell_command_prefix.clone(),
+            extra: vec![
+                ("AI_AGENT".to_owned(), "pliant".to_owned()),
+                ("PLIANT_CODING_AGENT".to_owned(), "true".to_owned()),
+            ],
+            session: self
+                .session
+                .as_ref()
+                .map(|session| session.environment())
+                .unwrap_or_default(),
+            removed: self.host.removed_variables.clone(),
+        }
+    }
+
+    async fn http(&self, payload: Vec<u8>) -> Result<ByteStream, Error> {
+        let (request, body) = unframed::<HttpRequest>(&payload)?;
+        let body = bytes::Bytes::copy_from_slice(body);
+        let secret = match &request.credential {
+            Some(credential) => (self.host.key)(credential.provider.clone()).await?,
+            None => None,
+        };
+        tracing::debug!(target: "pliant::http", source = %self.source, method = %request.method, url = %request.url);
+        self.host.http.stream(request, secret, body).await
+    }
+
+    fn config(&self, payload: &[u8]) -> Result<Value, Error> {
+        let request: Value = serde_json::from_slice(payload)?;
+        let key = request.get("key").and_then(Value::as_str);
+        Ok(self
+            .host
+            .settings
+            .get(key.ok_or_else(|| Error::invalid("config.get needs a \"key\""))?)
+            .clone())
+    }
+
+    async fn sleep(&self, payload: &[u8]) -> Result<Value, Error> {
+        let request: Value = serde_json::from_slice(payload)?;
+        let ms = request.get("ms").and_then(Value::as_u64);
+        clock::sleep_ms(ms.ok_or_else(|| Error::invalid("time.sleep needs \"ms\""))?).await;
+        Ok(Value::Null)
+    }
+
+    fn notify_user(&self, payload: &[u8]) -> Result<Value, Error> {
+        #[derive(Deserialize)]
+        struct Line {
+            message: String,
+            #[serde(default = "info")]
+            level: LogLevel,
+        }
+        fn info() -> LogLevel {
+            LogLevel::Info
+        }
+        let Line { message, level } = serde_json::from_slice(payload)?;
+        let session = self
+            .session
+            .as_ref()
+            .ok_or_else(|| unavailable("ui.notify"))?;
+        session.ui().notify(&message, level).map(|()| Value::Null)
+    }
+
+    async fn answer(&self, service: &str, payload: Vec<u8>) -> Result<Vec<u8>, Error> {
+        let json = match service {
+            "config.get" => self.config(&payload)?,
+            "time.sleep" => self.sleep(&payload).await?,
+            "fs.stat" => {
+                let (path, _) = self.path(&payload)?;
+                serde_json::to_value(files::stat(&path)?)?
+            }
+            "fs.list" => {
+                let (path, _) = self.path(&payload)?;
+                serde_json::to_value(files::list(&path).await?)?
+            }
+            "fs.write" => {
+                let (header, body) = unframed::<Value>(&payload)?;
+                let (path, options) = self.path(header.to_string().as_bytes())?;
+                files::write(&path, options.create_dirs, body.to_vec()).await?;
+                Value::Null
+            }
+            "http.request" => return self.http_request(payload).await,
+            "exec.run" => return self.exec_run(&payload).await,
+            "ui.notify" => self.notify_user(&payload)?,
+            "host.services" => json!(SERVICES),
+            _ if service.starts_with("ui.") => return Err(unavailable(service)),
+            _ => return Err(Error::unsupported(&format!("the service \"{service}\""))),
+        };
+        Ok(serde_json::to_vec(&json)?)
+    }
+
+    /// The whole response at once: its head as JSON, a line feed, its body.
+    async fn http_request(&self, payload: Vec<u8>) -> Result<Vec<u8>, Error> {
+        let mut stream = self.http(payload).await?;
+        let mut answer = match stream.next().await {
+            Some(head) => head?,
+            None => {
+                return Err(Error::new(
+                    code::NETWORK,
+                    "Connection error.: the response had no head",
+                ));
+            }
+        };
+        answer.push(b'\n');
+        answer.extend(stream.read_to_end(WHOLE_LIMIT).await?);
+        Ok(answer)
+    }
+
+    /// The whole run at once: its exit as JSON, a line feed, its output.
+    async fn exec_run(&self, payload: &[u8]) -> Result<Vec<u8>, Error> {
+        let request: ExecRequest = serde_json::from_slice(payload)?;
+        let mut stream = process::stream(request, &self.process_env()).await?;
+        let mut output = Vec::new();
+        while let Some(chunk) = stream.next().await {
+            let chunk = chunk?;
+            match chunk.split_first() {
+                Some((b'x', exit)) => {
+                    let mut answer = exit.to_vec();
+                    answer.push(b'\n');
+                    answer.extend(output);
+                    return Ok(answer);
+                }
+                Some((_, bytes)) if output.len() < WHOLE_LIMIT => output.extend_from_slice(bytes),
+                _ => {}
+            }
+        }
+        Err(Error::failed("the process ended without a status"))
+    }
+
+    async fn stream(&self, service: &str, payload: Vec<u8>) -> Result<ByteStream, Error> {
+        match service {
+            "http.stream" => self.http(payload).await,
+            "exec.stream" => {
+                let request: ExecRequest = serde_json::from_slice(&payload)?;
+                tracing::debug!(target: "pliant::exec", source = %self.source);
+                process::stream(request, &self.process_env()).await
+            }
+            "fs.read" => {
+                let (path, options) = self.path(&payload)?;
+                files::read(&path, options.offset).await
+            }
+            "fs.lock" => {
+                let (path, _) = self.path(&payload)?;
+                Ok(self.host.locks.lock(&path).await)
+            }
+            _ => Err(Error::unsupported(&format!(
+                "the streaming service \"{service}\""
+            ))),
+        }
+    }
+}
+
+/// Services that answer at once hold at most this much.
+const WHOLE_LIMIT: usize = 64 << 20;
+
+impl Services for Bound {
+    fn call(&self, service: &str, payload: Vec<u8>) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
+        let (this, service) = (self.clone(), service.to_owned());
+        Box::pin(async move { this.answer(&service, payload).await })
+    }
+
+    fn open(
+        &self,
+        service: &str,
+        payload: Vec<u8>,
+    ) -> BoxFuture<'static, Result<ByteStream, Error>> {
+        let (this, service) = (self.clone(), service.to_owned());
+        Box::pin(async move { this.stream(&service, payload).await })
+    }
+
+    fn notify(&self, service: &str, payload: &[u8]) {
+        if service != "log.write" {
+            tracing::debug!(target: "pliant::host", source = %self.source, service, "unknown notification");
+            return;
+        }
+        let line: Value = serde_json::from_slice(payload).unwrap_or_default();
+        let text = line
+            .get("message")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let source = &self.source;
+        match line.get("level").and_then(Value::as_str) {
+            Some("error") => tracing::error!(target: "pliant::plugin", %source, "{text}"),
+            Some("warn") => tracing::warn!(target: "pliant::plugin", %source, "{text}"),
+            Some("debug") => tracing::debug!(target: "pliant::plugin", %source, "{text}"),
+            Some("trace") => tracing::trace!(target: "pliant::plugin", %source, "{text}"),
+            _ => tracing::info!(target: "pliant::plugin", %source, "{text}"),
+        }
+    }
+}
+
+impl Clone for Bound {
+    fn clone(&self) -> Self {
+        Self {
+            host: Arc::clone(&self.host),
+            source: self.source.clone(),
+            session: self.session.clone(),
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Slash commands of plugins and scripts (P9–P13). A found command consumes the input, also when it
+//! fails, and runs at once, also while a run is active.
+
+use super::{Origin, Prompt, Scene};
+use crate::registry::HandlerFailure;
+
+/// Runs the command that the prompt names; `false` when there is none.
+pub(super) async fn dispatch(scene: &Scene<'_>, prompt: &Prompt) -> bool {
+    if prompt.origin == Origin::Extension {
+        return false;
+    }
+    let Some((name, args)) = split(&prompt.text) else {
+        return false;
+    };
+    let Some(command) = scene.snapshot.command(name) else {
+        return false;
+    };
+    let ctx = (scene.ctx)(command.source());
+    if let Err(error) = command.invoke::<serde_json::Value>("run", &args, ctx).await {
+        (scene.report)(HandlerFailure {
+            source: command.source().clone(),
+            event: "command",
+            error,
+        });
+    }
+    true
+}
+
+/// Name and arguments: the first space ends the name, everything after it is kept as it is (P9).
+fn split(text: &str) -> Option<(&str, &str)> {
+    let rest = text.strip_prefix('/')?;
+    Some(rest.split_once(' ').unwrap_or((rest, "")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_space_ends_the_name() {
+        // P9
+        assert_eq!(split("/a  b "), Some(("a", " b ")));
+        assert_eq!(split("/a\tb"), Some(("a\tb", "")));
+        assert_eq!(split("/a"), Some(("a", "")));
+        assert_eq!(split("a /b"), None);
+    }
+}

@@ -1,0 +1,129 @@
+//! What a prompt passes before a run, one stage after another; the first that keeps it decides
+//! (`kernel.md` §5). The pipeline decides and answers; the session then does what was decided.
+//!
+//! Order: command → input handlers → skills and templates → a run is active? → model and key.
+
+mod command;
+mod expand;
+mod input;
+mod preflight;
+mod route;
+
+use pliant_sdk::Model;
+use pliant_sdk::message::Content;
+use pliant_sdk::plugin::CallCtx;
+use thiserror::Error;
+
+use crate::registry::{HandlerFailure, Snapshot, Source};
+
+pub use route::WhenActive;
+
+/// A prompt on its way.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Prompt {
+    /// What the user typed, or what became of it.
+    pub text: String,
+    /// Attached images.
+    pub images: Vec<Content>,
+    /// Where it came from.
+    pub origin: Origin,
+    /// What to do while a run is active.
+    pub when_active: Option<WhenActive>,
+}
+
+impl Prompt {
+    /// A prompt typed by the user.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Where a prompt came from. Prompts of extensions are taken literally (P19).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// A person.
+    #[default]
+    Interactive,
+    /// A program.
+    Rpc,
+    /// An extension.
+    Extension,
+}
+
+impl Origin {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Interactive => "interactive",
+            Self::Rpc => "rpc",
+            Self::Extension => "extension",
+        }
+    }
+}
+
+/// What the pipeline decided.
+#[derive(Debug, PartialEq)]
+pub enum Passage {
+    /// Start a run with it.
+    Start(Prompt),
+    /// A command or handler has dealt with it.
+    Handled,
+    /// Put it in a queue of the active run.
+    Queue(Prompt, WhenActive),
+}
+
+/// Why a prompt is refused. The session is as before (P4).
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PromptError {
+    #[error(
+        "The agent is at work. Send the prompt as \"steer\" (before its next request) or as \"followUp\" (when it would stop)."
+    )]
+    Busy,
+    #[error("The prompt is empty. Say what you want done.")]
+    Empty,
+    #[error(
+        "No model is selected. Name one with --provider and --model; `pliant --list-models` shows the usable ones."
+    )]
+    NoModel,
+    #[error("There is no key for the provider \"{provider}\". {advice}")]
+    NoKey { provider: String, advice: String },
+}
+
+/// What the stages look at.
+pub struct Scene<'a> {
+    /// The registry, pinned for this prompt's stages.
+    pub snapshot: &'a Snapshot,
+    /// Makes the calling context of a source.
+    pub ctx: &'a (dyn Fn(&Source) -> CallCtx + Send + Sync),
+    /// Reports a failing handler.
+    pub report: &'a (dyn Fn(HandlerFailure) + Send + Sync),
+    /// A run is active now.
+    pub run_active: &'a (dyn Fn() -> bool + Send + Sync),
+    /// The selected model.
+    pub model: Option<&'a Model>,
+    /// Whether the model can be paid for.
+    pub usable: bool,
+    /// Environment variables that may hold the key, for advice.
+    pub key_variables: &'a [String],
+}
+
+/// Passes a prompt through the stages.
+///
+/// # Errors
+/// The refusal of the stage that refused it.
+pub async fn pass(scene: &Scene<'_>, prompt: Prompt) -> Result<Passage, PromptError> {
+    if command::dispatch(scene, &prompt).await {
+        return Ok(Passage::Handled);
+    }
+    let Some(prompt) = input::handle(scene, prompt).await else {
+        return Ok(Passage::Handled);
+    };
+    let prompt = expand::expand(prompt);
+    if (scene.run_active)() {
+        return route::queue(prompt);
+    }
+    preflight::check(scene, &prompt)?;
+    Ok(Passage::Start(prompt))
+}

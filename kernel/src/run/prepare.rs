@@ -1,0 +1,19 @@
+//! The messages a run starts with, in their order (P41): what changed of the prompt, then what the
+//! user said. Tool declarations join the patch when the loop declares them.
+
+use pliant_sdk::Message;
+
+use super::RunHost;
+use crate::prompt::{PromptState, sections};
+
+/// Builds the starting messages.
+pub(super) fn messages<H: RunHost>(host: &H, state: &PromptState, prompt: Message) -> Vec<Message> {
+    patch(host, state).into_iter().chain([prompt]).collect()
+}
+
+/// The difference between the prompt the transcript declares and the wanted one (M15).
+pub(super) fn patch<H: RunHost>(host: &H, state: &PromptState) -> Option<Message> {
+    let toolbox = host.toolbox(&host.registry().snapshot());
+    let specs: Vec<_> = toolbox.specs().collect();
+    state.patch(&sections(&host.prompt_options(), &specs), host.now_ms())
+}

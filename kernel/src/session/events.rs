@@ -1,0 +1,46 @@
+//! One event's way out: to every subscriber in turn, waiting for each. A reader that is slow slows the
+//! session and loses nothing; one that is gone is forgotten.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pliant_sdk::Event;
+use tokio::sync::mpsc;
+
+/// Events a subscriber may be behind before the session waits for it.
+const WAITING: usize = 256;
+
+/// Receives the events of a session in order.
+pub type Subscription = mpsc::Receiver<Arc<Event>>;
+
+/// The subscribers of a session.
+#[derive(Debug, Default)]
+pub(super) struct Subscribers {
+    senders: Mutex<Vec<mpsc::Sender<Arc<Event>>>>,
+}
+
+impl Subscribers {
+    pub(super) fn subscribe(&self) -> Subscription {
+        let (tx, rx) = mpsc::channel(WAITING);
+        self.lock().push(tx);
+        rx
+    }
+
+    pub(super) async fn publish(&self, event: Event) {
+        let senders = self.lock().clone();
+        if senders.is_empty() {
+            return;
+        }
+        let event = Arc::new(event);
+        for sender in &senders {
+            // A closed channel is a subscriber that left.
+            let _ = sender.send(Arc::clone(&event)).await;
+        }
+        if senders.iter().any(mpsc::Sender::is_closed) {
+            self.lock().retain(|sender| !sender.is_closed());
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<mpsc::Sender<Arc<Event>>>> {
+        self.senders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
