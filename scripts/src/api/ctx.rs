@@ -1,0 +1,59 @@
+//! The `ctx` argument of handlers: where the call is, whether it is still wanted, and how to show
+//! partial results. Dialogs are in `ctx.ui`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rhai::{Dynamic, Engine};
+
+use super::ui::Ui;
+use crate::call::{Call, ScriptResult};
+use crate::contribution;
+
+/// One call as its handler sees it. Kept beyond the call, it refuses to work.
+#[derive(Clone)]
+pub(crate) struct Ctx {
+    call: Arc<Call>,
+    call_id: Arc<str>,
+    cwd: Option<Arc<str>>,
+}
+
+impl Ctx {
+    pub(crate) fn new(call: Arc<Call>, call_id: &str, cwd: Option<&str>) -> Self {
+        Self {
+            call,
+            call_id: call_id.into(),
+            cwd: cwd.filter(|cwd| !cwd.is_empty()).map(Arc::from),
+        }
+    }
+
+    /// Where the call does not say, the directory pliant was started in, which is the session's.
+    fn cwd(&self) -> String {
+        match &self.cwd {
+            Some(cwd) => cwd.to_string(),
+            None => std::env::current_dir()
+                .as_deref()
+                .map_or_else(|_| String::new(), |path: &Path| path.display().to_string()),
+        }
+    }
+
+    fn update(&self, partial: &Dynamic) -> ScriptResult<()> {
+        self.call.ensure_open()?;
+        let partial = contribution::to_result(partial)?;
+        match serde_json::to_vec(&partial) {
+            Ok(json) => self.call.emit(&json),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+pub(super) fn install(engine: &mut Engine) {
+    engine.register_type_with_name::<Ctx>("Ctx");
+    engine.register_get("cwd", |ctx: &mut Ctx| ctx.cwd());
+    engine.register_get("call_id", |ctx: &mut Ctx| ctx.call_id.to_string());
+    engine.register_get("ui", |ctx: &mut Ctx| Ui::new(Arc::clone(&ctx.call)));
+    engine.register_fn("cancelled", |ctx: &mut Ctx| ctx.call.cancelled());
+    engine.register_fn("update", |ctx: &mut Ctx, partial: Dynamic| {
+        ctx.update(&partial)
+    });
+}

@@ -1,0 +1,74 @@
+//! `on`, `register_tool`, `register_command`, `register_provider`: only at the top level.
+
+use std::sync::Arc;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rhai::{Dynamic, Engine, FnPtr, Map};
+
+use crate::call::{Call, ScriptResult, fail};
+use crate::contribution::{Declare, Listening, declare};
+
+pub(super) fn install(engine: &mut Engine) {
+    engine.register_fn("on", on);
+    engine.register_fn("register_tool", |fields: Map| {
+        let name = fields.get("name").map(ToString::to_string);
+        match name.filter(|name| !name.is_empty()) {
+            Some(name) => register("register_tool", declare::tool, &name, fields),
+            None => Err(fail("register_tool: `name` is missing")),
+        }
+    });
+    engine.register_fn("register_command", |name: &str, fields: Map| {
+        register("register_command", declare::command, name, fields)
+    });
+    engine.register_fn("register_provider", |name: &str, fields: Map| {
+        register("register_provider", declare::provider, name, fields)
+    });
+}
+
+fn register(function: &str, declare: Declare, name: &str, mut fields: Map) -> ScriptResult<()> {
+    let call = Call::current()?;
+    let registrations = call.registrations()?;
+    fields.insert("name".into(), name.into());
+    let registration = declare(call.program(), name, fields)
+        .map_err(|error| fail(format!("{function}(\"{name}\"): {}", plain(&error))))?;
+    registrations
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .add(registration);
+    Ok(())
+}
+
+/// The message of an error that [`fail`] made.
+fn plain(error: &rhai::EvalAltResult) -> String {
+    match error {
+        rhai::EvalAltResult::ErrorRuntime(thrown, _) => thrown
+            .as_map_ref()
+            .ok()
+            .and_then(|map| map.get("message").map(ToString::to_string))
+            .unwrap_or_else(|| thrown.to_string()),
+        other => other.to_string(),
+    }
+}
+
+/// Answers a function that ends the subscription.
+fn on(event: &str, handle: FnPtr) -> ScriptResult<FnPtr> {
+    let listening: Listening = Arc::new(AtomicBool::new(true));
+    let fields = Map::from([
+        ("handle".into(), Dynamic::from(handle)),
+        ("listening".into(), Dynamic::from(Arc::clone(&listening))),
+    ]);
+    register("on", declare::hook, event, fields)?;
+    unsubscribe(listening)
+}
+
+#[expect(
+    deprecated,
+    reason = "Rhai marks what may still change its signature this way; see its documentation"
+)]
+fn unsubscribe(listening: Listening) -> ScriptResult<FnPtr> {
+    FnPtr::from_fn("unsubscribe", move |_, _| {
+        listening.store(false, Ordering::Relaxed);
+        Ok(Dynamic::UNIT)
+    })
+}

@@ -1,0 +1,234 @@
+//! A script as a generation: loading it, and running its contributions.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pliant_kernel::registry::{Contribution, Generation, Kind, Rank, Source};
+use pliant_sdk::Error;
+use pliant_sdk::host::{BoxFuture, ByteStream, Host, Services};
+use pliant_sdk::plugin::Invocation;
+use tokio::sync::oneshot;
+
+use crate::call::{Call, Phase, Stop, StopSign};
+use crate::contribution::{Handler, Registration, Registrations, Running};
+use crate::engine::Profile;
+use crate::error::Failure;
+use crate::program::Program;
+use crate::threads;
+
+/// A script to load.
+#[derive(Debug, Clone)]
+pub struct Script {
+    /// Name of the source in the registry, and what error positions begin with: the path as the
+    /// user knows it, or the name of a shipped script.
+    pub name: String,
+    /// The file, if there is one.
+    pub path: Option<PathBuf>,
+    /// The source text.
+    pub text: String,
+    /// Where it stands in the load order.
+    pub rank: Rank,
+}
+
+/// How long a script may take. The time of dialogs does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Running the top level.
+    pub load: Duration,
+    /// A hook handler (`extensions.handlerTimeoutMs`). Tools, commands and providers have no limit.
+    pub handler: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            load: Duration::from_secs(10),
+            handler: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Compiles a script, runs its top level, and answers what it registered. Nothing is registered
+/// anywhere before the caller publishes the answer, so a script that fails half-way leaves no trace.
+///
+/// Inside a tokio runtime the top level may use services; dropping the future stops it.
+///
+/// # Errors
+/// `invalid` for a syntax error, else what the top level failed with; either way with file, line
+/// and column.
+pub async fn load_extension(
+    script: Script,
+    services: Arc<dyn Services>,
+    limits: Limits,
+) -> Result<Arc<dyn Generation>, Error> {
+    let program = Arc::new(Program::compile(
+        &script.name,
+        &script.text,
+        Profile::Extension,
+    )?);
+    let host = Host::from_services(Lent(services));
+    let phase = Phase::Loading(Default::default());
+    let call = Call::new(Arc::clone(&program), phase, host, Some(limits.load));
+    let registered = on_script_thread(call, |call| {
+        let program = call.program();
+        program
+            .run_top_level()
+            .map_err(|error| Failure::from(error).into_error(program))?;
+        Ok(call.take_registrations())
+    })
+    .await?;
+    let Script {
+        name, path, rank, ..
+    } = script;
+    let source = Source { name, path, rank };
+    Ok(Arc::new(Extension::new(
+        source, program, registered, limits,
+    )))
+}
+
+/// A loaded script.
+struct Extension {
+    source: Source,
+    program: Arc<Program>,
+    contributions: Vec<Contribution>,
+    handlers: Vec<Arc<dyn Handler>>,
+    limits: Limits,
+}
+
+impl Extension {
+    fn new(
+        source: Source,
+        program: Arc<Program>,
+        registered: Registrations,
+        limits: Limits,
+    ) -> Self {
+        let mut contributions = Vec::new();
+        let mut handlers = Vec::new();
+        for (id, registration) in (0..).zip(registered.into_list()) {
+            let Registration {
+                kind,
+                name,
+                mut spec,
+                handler,
+            } = registration;
+            if let serde_json::Value::Object(spec) = &mut spec {
+                spec.insert("id".into(), id.into());
+                spec.insert("kind".into(), serde_json::json!(kind));
+            }
+            contributions.push(Contribution {
+                id,
+                kind,
+                name,
+                spec,
+            });
+            handlers.push(handler);
+        }
+        Self {
+            source,
+            program,
+            contributions,
+            handlers,
+            limits,
+        }
+    }
+
+    fn handler(&self, id: u32) -> Option<(Kind, &Arc<dyn Handler>)> {
+        let index = usize::try_from(id).ok()?;
+        Some((self.contributions.get(index)?.kind, self.handlers.get(index)?))
+    }
+}
+
+impl Generation for Extension {
+    fn source(&self) -> &Source {
+        &self.source
+    }
+
+    fn contributions(&self) -> &[Contribution] {
+        &self.contributions
+    }
+
+    fn invoke(
+        &self,
+        contribution: u32,
+        invocation: Invocation,
+    ) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
+        let Some((kind, handler)) = self.handler(contribution) else {
+            let error = Error::unsupported(&format!("contribution {contribution}"));
+            return Box::pin(std::future::ready(Err(error)));
+        };
+        let (handler, program) = (Arc::clone(handler), Arc::clone(&self.program));
+        let limit = (kind == Kind::Hook).then_some(self.limits.handler);
+        let Invocation { op, payload, ctx } = invocation;
+        Box::pin(async move {
+            let host = ctx.host().clone();
+            let call = Call::new(program, Phase::Serving(ctx), host, limit);
+            on_script_thread(call, move |call| {
+                handler.run(&op, &payload, &Running::new(call))
+            })
+            .await
+        })
+    }
+
+    fn control(&self, op: &str, _payload: &[u8]) -> Result<Vec<u8>, Error> {
+        // There is nothing to hand over or shut down: what a script holds goes with its last call.
+        Err(Error::unsupported(&format!("the operation \"{op}\"")))
+    }
+}
+
+/// Runs `work` as this call on a thread for scripts. Dropping the future stops the script; panics
+/// are errors.
+async fn on_script_thread<T: Send + 'static>(
+    call: Arc<Call>,
+    work: impl FnOnce(&Arc<Call>) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let (answer, waiting) = oneshot::channel();
+    let unanswered = StopOnDrop(Arc::clone(call.stop_sign()));
+    threads::spawn(Box::new(move || {
+        let result = pliant_sdk::catch(|| call.enter(|| work(&call)));
+        let result = match result {
+            Ok(result) => result.map_err(|error| call.explain(error)),
+            Err(panic) => Err(name_panic(panic, call.program().name())),
+        };
+        // The values of the call are freed on this thread, before the caller goes on.
+        drop(call);
+        let _ = answer.send(result);
+    }))?;
+    let result = waiting.await;
+    drop(unanswered);
+    result.unwrap_or_else(|_| Err(Error::failed("the script's thread ended without an answer")))
+}
+
+struct StopOnDrop(Arc<StopSign>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.raise(Stop::Cancelled);
+    }
+}
+
+fn name_panic(mut panic: Error, script: &str) -> Error {
+    panic.message = format!("{script}: {}", panic.message);
+    panic
+}
+
+/// Services as a type of their own, which is what a [`Host`] is made over.
+struct Lent(Arc<dyn Services>);
+
+impl Services for Lent {
+    fn call(&self, service: &str, payload: Vec<u8>) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
+        self.0.call(service, payload)
+    }
+
+    fn open(
+        &self,
+        service: &str,
+        payload: Vec<u8>,
+    ) -> BoxFuture<'static, Result<ByteStream, Error>> {
+        self.0.open(service, payload)
+    }
+
+    fn notify(&self, service: &str, payload: &[u8]) {
+        self.0.notify(service, payload);
+    }
+}

@@ -1,0 +1,137 @@
+//! A compiled script, and calling the closures it registered.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, OnceLock};
+
+use pliant_sdk::Error;
+use rhai::{
+    AST, Dynamic, Engine, EvalAltResult, FnPtr, ImmutableString, Locked, NativeCallContext,
+    Position, Scope,
+};
+
+use crate::call::{ScriptResult, fail};
+use crate::engine::Profile;
+use crate::error;
+
+/// Values of top-level constants, as `global::NAME` reads them.
+type Constants = rhai::Shared<Locked<BTreeMap<ImmutableString, Dynamic>>>;
+
+/// A compiled script. Closures work only together with the tree they were compiled in.
+pub(crate) struct Program {
+    name: String,
+    engine: &'static Engine,
+    ast: AST,
+    /// How many parameters the functions take, by name; captured variables come first.
+    parameters: HashMap<String, Vec<usize>>,
+    constants: OnceLock<Constants>,
+}
+
+impl Program {
+    /// Compiles a source text. `name` is what positions in errors begin with.
+    pub(crate) fn compile(name: &str, source: &str, profile: Profile) -> Result<Self, Error> {
+        let engine = profile.engine();
+        let mut ast = engine
+            .compile(source)
+            .map_err(|parse_error| error::from_parse(name, &parse_error))?;
+        ast.set_source(name);
+        let mut parameters: HashMap<String, Vec<usize>> = HashMap::new();
+        for function in ast.iter_functions() {
+            let counts = parameters.entry(function.name.to_owned()).or_default();
+            counts.push(function.params.len());
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            engine,
+            ast,
+            parameters,
+            constants: OnceLock::new(),
+        })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn ast(&self) -> &AST {
+        &self.ast
+    }
+
+    /// Runs the top level once and keeps its constants, so that later calls of `fn` functions still
+    /// find `global::NAME`.
+    pub(crate) fn run_top_level(&self) -> ScriptResult<()> {
+        let mut scope = Scope::new();
+        match self.engine.run_ast_with_scope(&mut scope, &self.ast) {
+            Err(error) if !matches!(*error, EvalAltResult::Exit(..)) => return Err(error),
+            _ => {}
+        }
+        let constants = scope
+            .iter()
+            .filter(|(_, constant, _)| *constant)
+            .map(|(name, _, value)| (name.into(), value));
+        // A second run would find the cell full; there is none.
+        let _ = self
+            .constants
+            .set(Arc::new(Locked::new(constants.collect())));
+        Ok(())
+    }
+
+    /// Wraps a function that will be called with `offered` arguments. It may take fewer of them.
+    pub(crate) fn callback(&self, function: FnPtr, offered: &[&str]) -> ScriptResult<Callback> {
+        let captured = function.curry().len();
+        let takes = |count: &usize| {
+            let own = count.checked_sub(captured)?;
+            (own <= offered.len()).then_some(own)
+        };
+        let Some(counts) = self.parameters.get(function.fn_name()) else {
+            return Ok(Callback {
+                function,
+                arity: offered.len(),
+            });
+        };
+        match counts.iter().filter_map(takes).max() {
+            Some(arity) => Ok(Callback { function, arity }),
+            None => Err(fail(format!(
+                "the function takes {} parameters, but it is called with {} (|{}|)",
+                counts.first().map_or(0, |count| count - captured),
+                offered.len(),
+                offered.join(", "),
+            ))),
+        }
+    }
+}
+
+/// A function of a script that the host calls.
+#[derive(Debug, Clone)]
+pub(crate) struct Callback {
+    function: FnPtr,
+    arity: usize,
+}
+
+impl Callback {
+    /// Calls it; arguments beyond those it takes are left out. `exit(v)` inside answers `v`.
+    pub(crate) fn call<const N: usize>(
+        &self,
+        program: &Program,
+        mut arguments: [Dynamic; N],
+    ) -> ScriptResult<Dynamic> {
+        let mut global = program.engine.new_global_runtime_state();
+        global.lib.push(program.ast.shared_lib().clone());
+        global.source = Some(program.name.as_str().into());
+        global.constants = program.constants.get().cloned();
+        let name = self.function.fn_name();
+        let source = Some(program.name.as_str());
+        let context =
+            NativeCallContext::from((program.engine, name, source, &global, Position::NONE));
+        let taken = self.arity.min(N);
+        match self
+            .function
+            .call_raw(&context, None, &mut arguments[..taken])
+        {
+            Err(error) => match *error {
+                EvalAltResult::Exit(value, _) => Ok(value),
+                error => Err(error.into()),
+            },
+            answer => answer,
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What authors read when something is wrong.
+
+use serde_json::json;
+
+use crate::kit::{load, load_error};
+
+async fn check_load(text: &str, expected: &str) {
+    assert_eq!(load_error(text).await.message, expected, "{text}");
+}
+
+async fn check_tool(text: &str, expected: &str) {
+    let bench = load(text).await;
+    let error = bench.tool("t", json!({})).await.unwrap_err();
+    assert_eq!(error.message, expected, "{text}");
+}
+
+#[tokio::test]
+async fn a_syntax_error_has_line_and_column() {
+    check_load(
+        "let a = 1;\nlet b = ;\n",
+        "t.rhai:2:9: Unexpected ';'",
+    )
+    .await;
+    check_load(
+        "on(\"input\", |e| {\n",
+        "t.rhai:2:1: Expecting '}' to terminate this block",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn reserved_words_are_explained() {
+    for text in ["let x = #{ default: 1 };", "let o = #{}; o.default = 1;", "let new = 1;"] {
+        let message = load_error(text).await.message;
+        assert!(message.contains("hint: `"), "{text}: {message}");
+        assert!(message.contains("is a reserved word; as a property write `x[\""), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_misspelt_variable_is_found_when_the_script_is_loaded() {
+    let message = load_error("let limit = 1; fn f() { limit }").await.message;
+    assert_eq!(
+        message,
+        "t.rhai:1:25: Undefined variable: limit\n  hint: a `fn` sees only its parameters; make `limit` a \
+         parameter, read a top-level `const` as `global::limit`, or use a closure"
+    );
+}
+
+#[tokio::test]
+async fn the_innermost_position_comes_first_and_the_chain_after_it() {
+    check_tool(
+        "fn inner(x) {\n  x.foo()\n}\nfn outer(x) {\n    inner(x) + 1\n}\nregister_tool(#{ name: \"t\", description: \"d\",\n  execute: |args| outer(5) });",
+        "t.rhai:2:5: Function not found: foo (i64)\n  in `inner`, called at t.rhai:5:5\n  in `outer`, called at t.rhai:8:19",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn errors_in_closures_of_native_functions_keep_their_place() {
+    check_tool(
+        "register_tool(#{ name: \"t\", description: \"d\", execute: || [1].map(|x| x.bar()) });",
+        "t.rhai:1:73: Function not found: bar (i64)\n  in `map`, called at t.rhai:1:63",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn calling_a_variable_that_holds_a_function_is_explained() {
+    check_tool(
+        "let double = |x| x * 2;\nregister_tool(#{ name: \"t\", description: \"d\", execute: || { let f = double; f(2) } });",
+        "t.rhai:2:77: Function not found: f (i64)\n  hint: `f` is a variable; call the function in it with `f.call(…)`",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn misuse_of_a_host_function_is_an_error_with_its_place_and_not_a_result() {
+    check_tool(
+        "register_tool(#{ name: \"t\", description: \"d\", execute: || http(#{ adress: \"x\" }) });",
+        "t.rhai:1:59: http has no option `adress`; it takes url, method, headers, body, timeout_ms",
+    )
+    .await;
+    check_tool(
+        "register_tool(#{ name: \"t\", description: \"d\", execute: || json_stringify(#{ f: || 1 }) });",
+        "t.rhai:1:59: json_stringify: a function has no JSON form",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn assigning_to_a_constant_map_is_an_error_and_no_panic() {
+    // Rhai 1.27 panics on it at its default optimisation level (extensions §7.3).
+    check_load(
+        "const o = #{a: 1};\no.a = 2;",
+        "t.rhai:2:1: Cannot modify constant o",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn eval_and_modules_do_not_exist() {
+    for text in ["eval(\"1\");", "import \"x\" as y;", "export let x = 1;"] {
+        let error = load_error(text).await;
+        assert!(error.message.starts_with("t.rhai:1:"), "{error}");
+    }
+}
