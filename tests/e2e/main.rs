@@ -1,0 +1,4 @@
+//! The end-to-end tests: one module per behaviour.
+
+mod abi;
+mod model_server;
