@@ -14,16 +14,27 @@ use super::{EntryId, TreeError};
 /// The `type` of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EntryKind {
+    /// A message of any role but the two summaries.
     Message,
+    /// An extension's message to the model.
     CustomMessage,
+    /// From here on a summary stands for the history before it.
     Compaction,
+    /// What happened on a branch that was left.
     BranchSummary,
+    /// Changes what a request says of an earlier entry.
     ContextEdit,
+    /// Another model from here on.
     ModelChange,
+    /// Another thinking level from here on.
     ThinkingLevelChange,
+    /// Tokens spent outside the conversation.
     Usage,
+    /// Data of an extension.
     Custom,
+    /// Names an entry for the user.
     Label,
+    /// Names the session.
     SessionInfo,
     /// A type that this version does not know.
     Other,
@@ -65,17 +76,28 @@ impl EntryKind {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum EntryBody {
+    /// A message of any role but the two summaries.
     #[serde(serialize_with = "under_message")]
     Message(Arc<Message>),
+    /// An extension's message to the model.
     CustomMessage(CustomMessageEntry),
+    /// From here on a summary stands for the history before it.
     Compaction(Compaction),
+    /// What happened on a branch that was left.
     BranchSummary(BranchSummary),
+    /// Changes what a request says of an earlier entry.
     ContextEdit(ContextEdit),
+    /// Another model from here on.
     ModelChange(ModelChange),
+    /// Another thinking level from here on.
     ThinkingLevelChange(ThinkingLevelChange),
+    /// Tokens spent outside the conversation.
     Usage(UsageEntry),
+    /// Data of an extension.
     Custom(CustomEntry),
+    /// Names an entry for the user.
     Label(LabelChange),
+    /// Names the session.
     SessionInfo(SessionInfoEntry),
     /// An unknown type, or a body that could not be read.
     Other(OtherEntry),
@@ -93,9 +115,13 @@ fn under_message<S: Serializer>(message: &Arc<Message>, serializer: S) -> Result
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CustomMessageEntry {
+    /// Kind, named by the extension.
     pub custom_type: String,
+    /// Sent as user content.
     pub content: MessageContent,
+    /// Shown in the transcript.
     pub display: bool,
+    /// Data for renderers; not sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
 }
@@ -104,15 +130,20 @@ pub struct CustomMessageEntry {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Compaction {
+    /// What stands for the history.
     pub summary: String,
     /// First entry before this one that stays in the context. `None` keeps nothing; it is stored as
     /// the compaction's own id (S34).
     pub first_kept_entry_id: Option<EntryId>,
+    /// Context tokens before.
     pub tokens_before: u64,
+    /// Of whoever made the summary, such as file lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
+    /// What the summary cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// A plugin made the summary (S9).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from_hook: Option<bool>,
     /// The prompt and tools at this point; the tree fills it in on append (S33).
@@ -126,11 +157,15 @@ pub struct Compaction {
 pub struct BranchSummary {
     /// The leaf before, or `root`. Filled in by the tree (S23).
     pub from_id: String,
+    /// What happened there; an empty one is not in the context.
     pub summary: String,
+    /// Of whoever made the summary, such as file lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
+    /// What the summary cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// A plugin made the summary (S9).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from_hook: Option<bool>,
 }
@@ -139,7 +174,9 @@ pub struct BranchSummary {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextEdit {
+    /// The entry that reads differently.
     pub target_id: EntryId,
+    /// How.
     pub replacement: Replacement,
 }
 
@@ -199,13 +236,17 @@ impl Serialize for Replacement {
     }
 }
 
+/// Another model from here on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelChange {
+    /// Provider's name.
     pub provider: String,
+    /// The provider's name of the model.
     pub model_id: String,
 }
 
+/// Another thinking level from here on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ThinkingLevelChange {
@@ -218,9 +259,13 @@ pub struct ThinkingLevelChange {
 pub struct UsageEntry {
     /// What for; free text.
     pub kind: String,
+    /// Provider that was asked.
     pub provider: String,
+    /// Model that was asked.
     pub model: String,
+    /// How much.
     pub usage: Usage,
+    /// Free text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -229,7 +274,9 @@ pub struct UsageEntry {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CustomEntry {
+    /// Kind, named by the extension.
     pub custom_type: String,
+    /// Whatever the extension keeps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
@@ -238,7 +285,9 @@ pub struct CustomEntry {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LabelChange {
+    /// The entry.
     pub target_id: EntryId,
+    /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
 }
@@ -246,12 +295,14 @@ pub struct LabelChange {
 /// Names the session; an empty name takes the name away.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SessionInfoEntry {
+    /// On one line, without spaces around it.
     pub name: String,
 }
 
 /// An entry of a type that this version does not know.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OtherEntry {
+    /// The `type` field.
     #[serde(skip)]
     pub type_name: String,
     /// Without the four fields that every entry has.

@@ -16,7 +16,8 @@ pub enum TreeError {
     },
     /// S26
     #[error(
-        "Entry {id} is not on the active branch, so editing it would have no effect. Navigate to it first."
+        "Entry {id} is not on the active branch, so editing it would have no effect. Navigate \
+         to it first."
     )]
     NotOnBranch {
         /// The target.
@@ -24,7 +25,8 @@ pub enum TreeError {
     },
     /// S26
     #[error(
-        "Entry {id} cannot be edited because it is a {what}. Choose a user message, an answer, a tool result or a custom message."
+        "Entry {id} cannot be edited because it is a {what}. Choose a user message, an answer, \
+         a tool result or a custom message."
     )]
     NotEditable {
         /// The target.
@@ -34,7 +36,8 @@ pub enum TreeError {
     },
     /// S26
     #[error(
-        "A context edit needs a replacement that is null, or an object whose content is a string or a list of blocks."
+        "A context edit needs a replacement that is null, or an object whose content is a \
+         string or a list of blocks."
     )]
     BadReplacement,
     /// M1, M5
@@ -48,20 +51,28 @@ pub enum TreeError {
     Unserialisable(#[from] serde_json::Error),
     /// S2
     #[error(
-        "The session id {id:?} is not valid. Use letters, digits, '.', '_' and '-', with a letter or digit at both ends."
+        "The session id {id:?} is not valid. Use letters, digits, '.', '_' and '-', with a \
+         letter or digit at both ends."
     )]
     InvalidSessionId {
         /// What the caller gave.
         id: String,
     },
     /// S15
-    #[error("{} is not a session file: its first record is not a session header. It was left untouched; choose another path.", path.display())]
+    #[error(
+        "{} is not a session file: its first record is not a session header. It was left \
+         untouched; choose another path.",
+        path.display()
+    )]
     NotASession {
         /// The file.
         path: PathBuf,
     },
     /// Reading failed.
-    #[error("The session file {} cannot be read: {source}. Check the path and its permissions.", path.display())]
+    #[error(
+        "The session file {} cannot be read: {source}. Check the path and its permissions.",
+        path.display()
+    )]
     Read {
         /// The file.
         path: PathBuf,
@@ -69,7 +80,11 @@ pub enum TreeError {
         source: io::Error,
     },
     /// S12
-    #[error("The session file {} cannot be written: {source}. Nothing was recorded; free space or fix permissions, then try again.", path.display())]
+    #[error(
+        "The session file {} cannot be written: {source}. Nothing was recorded; free space or \
+         fix permissions, then try again.",
+        path.display()
+    )]
     Write {
         /// The file.
         path: PathBuf,
@@ -77,7 +92,11 @@ pub enum TreeError {
         source: io::Error,
     },
     /// S11
-    #[error("The session file {} exists already, so the new session was not written over it. Open that session, or start one under another id.", path.display())]
+    #[error(
+        "The session file {} exists already, so the new session was not written over it. Open \
+         that session, or start one under another id.",
+        path.display()
+    )]
     Exists {
         /// The file.
         path: PathBuf,
@@ -87,7 +106,8 @@ pub enum TreeError {
     NotOnDisk,
     /// S28
     #[error(
-        "Entry {id} is not a user message. Forking before an entry needs one; fork at the entry instead."
+        "Entry {id} is not a user message. Forking before an entry needs one; fork at the entry \
+         instead."
     )]
     NotAUserMessage {
         /// The entry.

@@ -29,7 +29,8 @@ impl fmt::Display for Damage {
         } = self;
         write!(
             f,
-            "Line {line} of the session file was skipped: {bytes} bytes are {reason}. They stay in the file."
+            "Line {line} of the session file was skipped: {bytes} bytes are {reason}. They stay in \
+             the file."
         )
     }
 }

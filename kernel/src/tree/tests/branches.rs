@@ -171,3 +171,10 @@ fn usage_counts_every_branch_and_never_shrinks() {
     assert_eq!(tree.usage_totals().total_tokens, 22);
     assert_eq!(tree.usage_totals().cost.total_from_provider, Some(false));
 }
+
+#[test]
+fn a_tree_and_its_parts_go_between_threads() {
+    fn sendable<T: Send + Sync>() {}
+    sendable::<SessionTree>();
+    sendable::<Projection>();
+}
