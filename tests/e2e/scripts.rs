@@ -110,10 +110,10 @@ fn a_failing_handler_closes_the_gate_and_a_throwing_tool_answers() {
 fn a_script_can_be_the_model() {
     let script = r#"
         register_provider("parrot", #{
+            keyless: true,
             models: [#{ id: "grey" }],
             stream: |request, out| {
-                let last = request.messages[request.messages.len() - 1];
-                if last.role == "user" {
+                if request.messages.last().role == "user" {
                     out.thinking("I could look.");
                     out.tool_call("bash", #{ command: "echo from the tool" });
                 } else {
