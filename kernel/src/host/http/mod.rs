@@ -111,7 +111,8 @@ impl HttpClient {
             *message.body_mut() = Some(body.into());
         }
         let limit = limit_of(request.timeout_ms.unwrap_or(self.settings.idle_timeout_ms));
-        let send = async || send(&client, &message, limit, &target).await;
+        // An async closure that borrows makes the future not `Send` for callers that box it.
+        let send = || send(&client, &message, limit, &target);
         let response = retry::with_retries(&request, send).await?;
         let idle = limit_of(self.settings.idle_timeout_ms);
         Ok(ByteStream::new(Body::new(response, idle, target)))

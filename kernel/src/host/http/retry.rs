@@ -19,10 +19,13 @@ const MAX_RETRY_DELAY_MS: u64 = 60_000;
 const QUOTED_CHARS: usize = 4000;
 
 /// Runs attempts until one is final (`providers.md` §7.1).
-pub(super) async fn with_retries(
+pub(super) async fn with_retries<F>(
     request: &HttpRequest,
-    send: impl AsyncFn() -> Result<Response, Error>,
-) -> Result<Response, Error> {
+    send: impl Fn() -> F,
+) -> Result<Response, Error>
+where
+    F: Future<Output = Result<Response, Error>>,
+{
     let cap = request.max_retry_delay_ms.unwrap_or(MAX_RETRY_DELAY_MS);
     let mut attempt = 0;
     loop {
