@@ -40,6 +40,10 @@ impl Subscribers {
         }
     }
 
+    pub(super) fn end(&self) {
+        self.lock().clear();
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<mpsc::Sender<Arc<Event>>>> {
         self.senders.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -219,10 +219,20 @@ impl Session {
 
     /// Stops the active run and waits until the session is idle. Queued messages stay (L11).
     pub async fn abort(&self) {
+        self.cancel();
+        self.wait_idle().await;
+    }
+
+    /// Asks the active run to stop, without waiting for it.
+    pub fn cancel(&self) {
         if let Some(run) = &*lock(&self.0.active) {
             run.cancel.cancel();
         }
-        self.wait_idle().await;
+    }
+
+    /// Lets every subscription end once what is in it has been read.
+    pub fn end_subscriptions(&self) {
+        self.0.subscribers.end();
     }
 
     /// Returns when no run is active.

@@ -84,7 +84,7 @@ impl Header {
     }
 
     /// The line that starts a new file.
-    pub(super) fn line(&self) -> Result<String, serde_json::Error> {
+    pub fn line(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string(&HeaderFields {
             r#type: "session",
             version: 3,

@@ -1,0 +1,194 @@
+//! From parsed arguments to an exit status: boot, scripts, session, mode.
+
+use std::io::{IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use pliant_kernel::registry::{Generation, Rank, Source};
+use pliant_kernel::{Kernel, KernelOptions};
+use pliant_scripts::{Limits, Script, load_extension, shipped_extensions};
+
+use crate::args::{Args, OutputMode};
+use crate::modes::{self, Ui};
+
+/// Runs what was asked for and answers the exit status.
+///
+/// # Errors
+/// What stopped it, as a sentence.
+pub async fn run(args: &Args) -> anyhow::Result<u8> {
+    start_log(args)?;
+    let cwd = std::env::current_dir()
+        .context("The working directory is gone; change to one that exists.")?;
+    let mut options = KernelOptions::new(cwd, agent_dir()?);
+    options.program = std::env::current_exe().ok();
+    options.plugins.clone_from(&args.plugin);
+    options.tools = args.tool_selection();
+    options.api_key.clone_from(&args.api_key);
+    options.ui = Arc::new(Ui::of(mode(args)));
+    let kernel = Kernel::boot(options)?;
+    for warning in kernel.warnings() {
+        eprintln!("Warning: {warning}");
+    }
+    publish_scripts(&kernel, args).await?;
+    for diagnostic in kernel.registry().snapshot().diagnostics() {
+        eprintln!("Warning: {diagnostic}");
+    }
+    if let Some(search) = &args.list_models {
+        return modes::list_models::run(kernel.catalog(), search).await;
+    }
+    let prompts = prompts(args)?;
+    let mode = mode(args);
+    if mode != Mode::Line && prompts.is_empty() {
+        bail!("There is no prompt. Give one: pliant -p \"what you want\".");
+    }
+    if let Some(problem) = kernel.catalog().error() {
+        eprintln!("Warning: {problem}");
+    }
+    let session = kernel.open_session(args.open_options()?).await?;
+    match mode {
+        Mode::Print => modes::print::run(&session, prompts).await,
+        Mode::Json => modes::json::run(&session, prompts).await,
+        Mode::Line => modes::line::run(&session, prompts).await,
+    }
+}
+
+/// How the session is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// The last answer on stdout.
+    Print,
+    /// Every event on stdout.
+    Json,
+    /// A prompt, line by line.
+    Line,
+}
+
+/// A mode that was asked for, else print unless somebody sits at a terminal (`interfaces.md` §1.4).
+fn mode(args: &Args) -> Mode {
+    let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    match args.mode {
+        Some(OutputMode::Json) => Mode::Json,
+        Some(OutputMode::Text) => Mode::Print,
+        None if args.print || !terminal => Mode::Print,
+        None => Mode::Line,
+    }
+}
+
+/// What was piped in, then the messages; the first prompt is both together (`interfaces.md` §1.3).
+fn prompts(args: &Args) -> anyhow::Result<Vec<String>> {
+    let mut prompts = args.messages.clone();
+    let mut stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        return Ok(prompts);
+    }
+    let mut piped = Vec::new();
+    stdin
+        .read_to_end(&mut piped)
+        .context("Standard input cannot be read.")?;
+    let piped = String::from_utf8_lossy(&piped);
+    let piped = piped.trim();
+    if !piped.is_empty() {
+        match prompts.first_mut() {
+            Some(first) => first.insert_str(0, piped),
+            None => prompts.push(piped.to_owned()),
+        }
+    }
+    Ok(prompts)
+}
+
+/// `PLIANT_AGENT_DIR`, else `~/.pliant/agent`.
+fn agent_dir() -> anyhow::Result<PathBuf> {
+    let set = ["PLIANT_AGENT_DIR", "PLIANT_CODING_AGENT_DIR"]
+        .iter()
+        .find_map(std::env::var_os);
+    let dir = match set.filter(|dir| !dir.is_empty()) {
+        Some(dir) => PathBuf::from(dir),
+        None => match std::env::home_dir() {
+            Some(home) => home.join(".pliant").join("agent"),
+            None => bail!(
+                "There is no home directory. Set PLIANT_AGENT_DIR to a directory for pliant's files."
+            ),
+        },
+    };
+    Ok(std::path::absolute(dir)?)
+}
+
+/// The scripts that ship, and those named on the command line, which must load.
+async fn publish_scripts(kernel: &Kernel, args: &Args) -> anyhow::Result<()> {
+    let mut generations = Vec::new();
+    for shipped in shipped_extensions() {
+        let script = Script {
+            name: format!("builtin:{}", shipped.name),
+            path: shipped.path,
+            text: shipped.text,
+            rank: Rank::BuiltIn,
+        };
+        match load(kernel, script).await {
+            Ok(generation) => generations.push(generation),
+            Err(error) => eprintln!(
+                "Warning: The shipped script {} is not used: {error}",
+                shipped.name
+            ),
+        }
+    }
+    for path in &args.extension {
+        let script = read_script(path)?;
+        generations.push(load(kernel, script).await.map_err(|error| {
+            anyhow::anyhow!("The extension {} cannot be loaded: {error}", path.display())
+        })?);
+    }
+    kernel.registry().publish_all(generations);
+    Ok(())
+}
+
+fn read_script(path: &Path) -> anyhow::Result<Script> {
+    let shown = path.display();
+    let bytes = std::fs::read(path).with_context(|| {
+        format!("The extension {shown} cannot be read. Check that the file exists and may be read.")
+    })?;
+    let Ok(text) = String::from_utf8(bytes) else {
+        bail!(
+            "The extension {shown} is not UTF-8 text. Rhai scripts are; native plugins are given with --plugin."
+        );
+    };
+    Ok(Script {
+        name: shown.to_string(),
+        path: Some(std::path::absolute(path)?),
+        text,
+        rank: Rank::CommandLine,
+    })
+}
+
+async fn load(kernel: &Kernel, script: Script) -> Result<Arc<dyn Generation>, pliant_sdk::Error> {
+    let source = Source {
+        name: script.name.clone(),
+        path: script.path.clone(),
+        rank: script.rank,
+    };
+    let services = kernel.host().for_source(&source, None);
+    load_extension(script, services, Limits::default()).await
+}
+
+/// A log only where one was asked for: stdout and stderr belong to the mode.
+fn start_log(args: &Args) -> anyhow::Result<()> {
+    let Some(path) = &args.log_file else {
+        return Ok(());
+    };
+    let file = std::fs::File::create(path).with_context(|| {
+        format!(
+            "The log file {} cannot be written. Name another one.",
+            path.display()
+        )
+    })?;
+    let filter = std::env::var("PLIANT_LOG").unwrap_or_else(|_| "pliant=debug".to_owned());
+    let filter = tracing_subscriber::EnvFilter::try_new(&filter).with_context(|| {
+        format!("PLIANT_LOG=\"{filter}\" is not a filter. Write for example pliant=debug.")
+    })?;
+    tracing_subscriber::fmt()
+        .with_writer(file)
+        .with_ansi(false)
+        .with_env_filter(filter)
+        .init();
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! Front ends over one session: print, JSON, line by line. Each subscribes, sends prompts, and turns
+//! events into what it shows; none knows what is behind the session.
+
+pub mod json;
+pub mod line;
+pub mod list_models;
+pub mod print;
+mod signals;
+
+use pliant_kernel::host::actions::{HostUi, unavailable};
+use pliant_sdk::Error;
+use pliant_sdk::host::LogLevel;
+use pliant_sdk::message::{Message, StopReason};
+
+use crate::launch::Mode;
+
+pub use signals::{interrupt, unless_interrupted};
+
+/// What the modes show for plugins.
+#[derive(Debug)]
+pub struct Ui {
+    shows: bool,
+}
+
+impl Ui {
+    /// Only the line mode has somebody to show things to.
+    pub fn of(mode: Mode) -> Self {
+        Self {
+            shows: mode == Mode::Line,
+        }
+    }
+}
+
+impl HostUi for Ui {
+    fn notify(&self, message: &str, level: LogLevel) -> Result<(), Error> {
+        if !self.shows {
+            return Err(unavailable("ui.notify"));
+        }
+        match level {
+            LogLevel::Error => eprintln!("Error: {message}"),
+            LogLevel::Warn => eprintln!("Warning: {message}"),
+            _ => eprintln!("{message}"),
+        }
+        Ok(())
+    }
+}
+
+/// Why an answer is no success, in a sentence.
+pub fn failure_of(message: &Message) -> Option<String> {
+    let answer = message.as_assistant()?;
+    let text = answer.error_message.as_deref().unwrap_or_default();
+    match answer.stop_reason {
+        StopReason::Error => Some(format!(
+            "The model {} of {} failed: {text}",
+            answer.model, answer.provider
+        )),
+        StopReason::Aborted => Some("The request was aborted.".to_owned()),
+        StopReason::Length => {
+            Some("The answer is cut off: the model hit its output limit.".to_owned())
+        }
+        _ => None,
+    }
+}
