@@ -154,7 +154,10 @@ mod tests {
         ] {
             assert_eq!(there_and_back(json), json);
         }
-        assert_eq!(there_and_back("18446744073709551615"), "1.8446744073709552e+19");
+        assert_eq!(
+            there_and_back("18446744073709551615"),
+            "1.8446744073709552e+19"
+        );
         assert_eq!(there_and_back(r#"{"b":1,"a":2}"#), r#"{"a":2,"b":1}"#);
     }
 
