@@ -57,9 +57,9 @@ pub(crate) struct StopSign {
 
 impl StopSign {
     pub(crate) fn raise(&self, reason: Stop) {
-        let unset = self
-            .reason
-            .compare_exchange(0, reason as u8, Ordering::Relaxed, Ordering::Relaxed);
+        let unset =
+            self.reason
+                .compare_exchange(0, reason as u8, Ordering::Relaxed, Ordering::Relaxed);
         if unset.is_ok() {
             self.raised.notify_waiters();
         }
@@ -232,10 +232,7 @@ impl Call {
 
     /// Waits for a service. Stops waiting on cancellation and at the deadline; a failure of the
     /// service is thrown as `#{code, message}`.
-    pub(crate) fn wait<T>(
-        &self,
-        work: impl Future<Output = Result<T, Error>>,
-    ) -> ScriptResult<T> {
+    pub(crate) fn wait<T>(&self, work: impl Future<Output = Result<T, Error>>) -> ScriptResult<T> {
         self.wait_for(work)?.map_err(|error| throw(&error))
     }
 
@@ -338,7 +335,11 @@ pub(crate) fn throw(error: &Error) -> Box<EvalAltResult> {
     let mut thrown = rhai::Map::new();
     thrown.insert("code".into(), error.code.clone().into());
     thrown.insert("message".into(), error.message.clone().into());
-    if let Some(details) = error.details.as_deref().and_then(|d| convert::to_dynamic(d).ok()) {
+    if let Some(details) = error
+        .details
+        .as_deref()
+        .and_then(|d| convert::to_dynamic(d).ok())
+    {
         thrown.insert("details".into(), details);
     }
     EvalAltResult::ErrorRuntime(thrown.into(), Position::NONE).into()

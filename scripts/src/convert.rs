@@ -122,10 +122,13 @@ pub(crate) fn kind_of(value: &Dynamic) -> &str {
     }
 }
 
-/// One text as a script shows it: strings as they are, the rest as JSON where it has one.
+/// One text as a script shows it: strings and letters as they are, the rest as JSON where it has one.
 pub(crate) fn display(value: &Dynamic) -> String {
     if let Ok(text) = value.as_immutable_string_ref() {
         return text.to_string();
+    }
+    if let Ok(letter) = value.as_char() {
+        return letter.to_string();
     }
     serde_json::to_string(&Json::new(value)).unwrap_or_else(|_| value.to_string())
 }
@@ -154,7 +157,10 @@ mod tests {
         ] {
             assert_eq!(there_and_back(json), json);
         }
-        assert_eq!(there_and_back("18446744073709551615"), "1.8446744073709552e+19");
+        assert_eq!(
+            there_and_back("18446744073709551615"),
+            "1.8446744073709552e+19"
+        );
         assert_eq!(there_and_back(r#"{"b":1,"a":2}"#), r#"{"a":2,"b":1}"#);
     }
 

@@ -15,7 +15,8 @@ use crate::call::Call;
 
 /// Longest string, in bytes. Also bounds what a host function hands to a script.
 pub(crate) const MAX_STRING: usize = 16 << 20;
-const MAX_ELEMENTS: usize = 1_000_000;
+/// Most elements of arrays and of maps, nested ones included.
+pub(crate) const MAX_ELEMENTS: usize = 1_000_000;
 const MAX_CALL_DEPTH: usize = 64;
 const MAX_EXPRESSION_DEPTH: usize = 64;
 const MAX_VARIABLES: usize = 10_000;

@@ -5,9 +5,7 @@ use std::fmt::Write;
 
 use pliant_sdk::Error;
 use pliant_sdk::error::code;
-use rhai::{
-    ASTNode, Dynamic, EvalAltResult, LexError, ParseError, ParseErrorType, Position, Stmt,
-};
+use rhai::{ASTNode, Dynamic, EvalAltResult, LexError, ParseError, ParseErrorType, Position, Stmt};
 
 use crate::convert;
 use crate::program::Program;

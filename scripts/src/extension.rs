@@ -135,7 +135,10 @@ impl Extension {
 
     fn handler(&self, id: u32) -> Option<(Kind, &Arc<dyn Handler>)> {
         let index = usize::try_from(id).ok()?;
-        Some((self.contributions.get(index)?.kind, self.handlers.get(index)?))
+        Some((
+            self.contributions.get(index)?.kind,
+            self.handlers.get(index)?,
+        ))
     }
 }
 

@@ -26,7 +26,9 @@ pub fn shipped_extensions() -> Vec<Shipped> {
 
 fn read(folder: Option<&Path>, name: &'static str, embedded: &str) -> Shipped {
     let path = folder.map(|folder| folder.join(name).with_extension("rhai"));
-    let text = path.as_deref().and_then(|path| std::fs::read_to_string(path).ok());
+    let text = path
+        .as_deref()
+        .and_then(|path| std::fs::read_to_string(path).ok());
     Shipped {
         name,
         path: path.filter(|_| text.is_some()),

@@ -16,7 +16,10 @@ pub(super) fn install(engine: &mut Engine) {
         written("json_stringify", serde_json::to_string(&Json::new(&value)))
     });
     engine.register_fn("json_pretty", |value: Dynamic| {
-        written("json_pretty", serde_json::to_string_pretty(&Json::new(&value)))
+        written(
+            "json_pretty",
+            serde_json::to_string_pretty(&Json::new(&value)),
+        )
     });
 }
 

@@ -13,6 +13,7 @@ mod json;
 mod log;
 mod provider;
 mod register;
+mod text;
 mod time;
 mod ui;
 
@@ -26,7 +27,7 @@ use crate::call::{ScriptResult, fail};
 use crate::convert;
 use crate::engine::MAX_STRING;
 
-const GROUPS: [fn(&mut Engine); 10] = [
+const GROUPS: [fn(&mut Engine); 11] = [
     register::install,
     ctx::install,
     ui::install,
@@ -35,6 +36,7 @@ const GROUPS: [fn(&mut Engine); 10] = [
     http::install,
     files::install,
     json::install,
+    text::install,
     time::install,
     log::install,
 ];

@@ -30,10 +30,15 @@ impl Request {
     }
 
     fn last_user_text(&self) -> String {
-        let user = self.0.messages.iter().rev().find_map(|message| match &**message {
-            Message::User(user) => Some(user.content.joined_text("\n")),
-            _ => None,
-        });
+        let user = self
+            .0
+            .messages
+            .iter()
+            .rev()
+            .find_map(|message| match &**message {
+                Message::User(user) => Some(user.content.joined_text("\n")),
+                _ => None,
+            });
         user.unwrap_or_default()
     }
 

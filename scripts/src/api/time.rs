@@ -13,7 +13,9 @@ pub(super) fn install(engine: &mut Engine) {
     });
     engine.register_fn("sleep", |seconds: FLOAT| {
         if !(0.0..=1e9).contains(&seconds) {
-            return Err(fail("sleep takes a number of seconds from 0 to a thousand million"));
+            return Err(fail(
+                "sleep takes a number of seconds from 0 to a thousand million",
+            ));
         }
         #[expect(
             clippy::cast_possible_truncation,

@@ -7,7 +7,9 @@ use pliant_sdk::Error;
 use pliant_sdk::command::{CommandSpec, Completion};
 use rhai::{Dynamic, Map};
 
-use super::{Handler, Registration, Running, answer, function, optional_function, spec, unsupported};
+use super::{
+    Handler, Registration, Running, answer, function, optional_function, spec, unsupported,
+};
 use crate::call::{ScriptResult, fail};
 use crate::convert;
 use crate::program::{Callback, Program};
@@ -18,7 +20,11 @@ struct Command {
 }
 
 /// Reads a command's declaration.
-pub(crate) fn declare(program: &Program, name: &str, mut fields: Map) -> ScriptResult<Registration> {
+pub(crate) fn declare(
+    program: &Program,
+    name: &str,
+    mut fields: Map,
+) -> ScriptResult<Registration> {
     if name.is_empty() || name.contains(char::is_whitespace) || name.starts_with('/') {
         return Err(fail(format!(
             "\"{name}\" cannot be a command's name: one word, without the slash"
@@ -65,7 +71,11 @@ fn completions(found: &Dynamic, running: &Running<'_>) -> Result<Vec<Completion>
         return Ok(Vec::new());
     }
     let list = found.as_array_ref().map_err(|_| {
-        running.wrong_answer("`complete`", "a list of texts or of maps with `value`", found)
+        running.wrong_answer(
+            "`complete`",
+            "a list of texts or of maps with `value`",
+            found,
+        )
     })?;
     list.iter()
         .map(|entry| one_completion(entry).map_err(|error| running.error(error)))

@@ -56,7 +56,11 @@ struct Hook {
 }
 
 /// Reads a handler's declaration, `#{handle, listening}`.
-pub(crate) fn declare(program: &Program, event: &str, mut fields: Map) -> ScriptResult<Registration> {
+pub(crate) fn declare(
+    program: &Program,
+    event: &str,
+    mut fields: Map,
+) -> ScriptResult<Registration> {
     let listening = fields
         .remove("listening")
         .and_then(Dynamic::try_cast::<Listening>)

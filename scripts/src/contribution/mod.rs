@@ -139,7 +139,9 @@ fn function(
 ) -> ScriptResult<Callback> {
     optional_function(program, fields, name, offered)?.ok_or_else(|| {
         let arguments = offered.join(", ");
-        fail(format!("`{name}` is missing: give it a closure |{arguments}| …"))
+        fail(format!(
+            "`{name}` is missing: give it a closure |{arguments}| …"
+        ))
     })
 }
 

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use pliant_kernel::registry::Kind;
+use pliant_sdk::Error;
 use pliant_sdk::model::Model;
 use pliant_sdk::provider::{Conversations, ProviderSpec, StreamPayload};
-use pliant_sdk::Error;
 use rhai::{Dynamic, Map};
 
-use super::{Handler, Registration, Running, answer, function, optional_function, spec, unsupported};
+use super::{
+    Handler, Registration, Running, answer, function, optional_function, spec, unsupported,
+};
 use crate::api::{Out, Request};
 use crate::call::{ScriptResult, fail};
 use crate::convert;
@@ -25,7 +27,11 @@ struct Provider {
 }
 
 /// Reads a provider's declaration.
-pub(crate) fn declare(program: &Program, name: &str, mut fields: Map) -> ScriptResult<Registration> {
+pub(crate) fn declare(
+    program: &Program,
+    name: &str,
+    mut fields: Map,
+) -> ScriptResult<Registration> {
     if name.is_empty() || name.contains(['/', ' ']) {
         return Err(fail(format!(
             "\"{name}\" cannot be a provider's name: one word without a slash"
@@ -72,10 +78,14 @@ fn read_models(list: &Dynamic, provider: &ProviderSpec) -> ScriptResult<Vec<Mode
     if list.is_unit() {
         return Ok(Vec::new());
     }
-    let list = list
-        .as_array_ref()
-        .map_err(|kind| fail(format!("`models` has to be a list or a function, not a {kind}")))?;
-    list.iter().map(|entry| read_model(entry, provider)).collect()
+    let list = list.as_array_ref().map_err(|kind| {
+        fail(format!(
+            "`models` has to be a list or a function, not a {kind}"
+        ))
+    })?;
+    list.iter()
+        .map(|entry| read_model(entry, provider))
+        .collect()
 }
 
 fn read_model(entry: &Dynamic, provider: &ProviderSpec) -> ScriptResult<Model> {

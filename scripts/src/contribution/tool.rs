@@ -9,7 +9,9 @@ use pliant_sdk::tool::{ToolExecute, ToolResult, ToolSpec};
 use rhai::{Dynamic, Map};
 use serde_json::{Value, json};
 
-use super::{Handler, Registration, Running, answer, function, optional_function, spec, unsupported};
+use super::{
+    Handler, Registration, Running, answer, function, optional_function, spec, unsupported,
+};
 use crate::call::{ScriptResult, fail};
 use crate::convert;
 use crate::error::Thrown;
@@ -24,7 +26,11 @@ struct Tool {
 }
 
 /// Reads a tool's declaration.
-pub(crate) fn declare(program: &Program, name: &str, mut fields: Map) -> ScriptResult<Registration> {
+pub(crate) fn declare(
+    program: &Program,
+    name: &str,
+    mut fields: Map,
+) -> ScriptResult<Registration> {
     check_name(name)?;
     let tool = Tool {
         execute: function(program, &mut fields, "execute", &["args", "ctx"])?,
@@ -41,10 +47,14 @@ pub(crate) fn declare(program: &Program, name: &str, mut fields: Map) -> ScriptR
     }
     let (declared, json) = spec::<ToolSpec>(fields)?;
     if declared.description.is_empty() {
-        return Err(fail("`description` is missing: say what the tool does, for the model"));
+        return Err(fail(
+            "`description` is missing: say what the tool does, for the model",
+        ));
     }
     if declared.parameters.get("type").and_then(Value::as_str) != Some("object") {
-        return Err(fail("`parameters` has to be a JSON Schema with type \"object\""));
+        return Err(fail(
+            "`parameters` has to be a JSON Schema with type \"object\"",
+        ));
     }
     Ok(Registration {
         kind: Kind::Tool,

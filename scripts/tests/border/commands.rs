@@ -22,7 +22,10 @@ async fn a_command_runs_with_its_arguments_and_completes_them() {
         json!({"id": 0, "kind": "command", "name": "greet", "description": "Say hello."})
     );
     let command = async |name: &str, op: &str, args: &str| {
-        bench.invoke(Kind::Command, name, op, json!(args)).await.unwrap()
+        bench
+            .invoke(Kind::Command, name, op, json!(args))
+            .await
+            .unwrap()
     };
     assert_eq!(command("greet", "run", " you ").await, Value::Null);
     assert_eq!(bench.fake.asked("ui.notify")[0]["message"], "hello  you ");
@@ -37,7 +40,10 @@ async fn a_command_runs_with_its_arguments_and_completes_them() {
 #[tokio::test]
 async fn completions_of_another_shape_are_an_error() {
     let bench = load(r#"register_command("c", #{ run: || 1, complete: || "x" });"#).await;
-    let error = bench.invoke(Kind::Command, "c", "complete", json!("")).await.unwrap_err();
+    let error = bench
+        .invoke(Kind::Command, "c", "complete", json!(""))
+        .await
+        .unwrap_err();
     assert_eq!(
         error.message,
         "t.rhai: `complete` answered a string; it has to answer a list of texts or of maps with `value`"
@@ -47,5 +53,8 @@ async fn completions_of_another_shape_are_an_error() {
 #[tokio::test]
 async fn a_name_with_a_slash_or_a_space_is_refused() {
     let error = load_error(r#"register_command("/x", #{ run: || 1 });"#).await;
-    assert!(error.message.contains("cannot be a command's name"), "{error}");
+    assert!(
+        error.message.contains("cannot be a command's name"),
+        "{error}"
+    );
 }

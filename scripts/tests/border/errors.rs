@@ -16,11 +16,7 @@ async fn check_tool(text: &str, expected: &str) {
 
 #[tokio::test]
 async fn a_syntax_error_has_line_and_column() {
-    check_load(
-        "let a = 1;\nlet b = ;\n",
-        "t.rhai:2:9: Unexpected ';'",
-    )
-    .await;
+    check_load("let a = 1;\nlet b = ;\n", "t.rhai:2:9: Unexpected ';'").await;
     check_load(
         "on(\"input\", |e| {\n",
         "t.rhai:2:1: Expecting '}' to terminate this block",
@@ -30,10 +26,17 @@ async fn a_syntax_error_has_line_and_column() {
 
 #[tokio::test]
 async fn reserved_words_are_explained() {
-    for text in ["let x = #{ default: 1 };", "let o = #{}; o.default = 1;", "let new = 1;"] {
+    for text in [
+        "let x = #{ default: 1 };",
+        "let o = #{}; o.default = 1;",
+        "let new = 1;",
+    ] {
         let message = load_error(text).await.message;
         assert!(message.contains("hint: `"), "{text}: {message}");
-        assert!(message.contains("is a reserved word; as a property write `x[\""), "{message}");
+        assert!(
+            message.contains("is a reserved word; as a property write `x[\""),
+            "{message}"
+        );
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{load, load_with, unavailable, Fake};
+use crate::kit::{Fake, load, load_with, unavailable};
 
 fn call(command: &str) -> Value {
     json!({"type": "tool_call", "toolCallId": "c1", "toolName": "bash", "input": {"command": command, "a": 1}})
@@ -20,7 +20,10 @@ async fn a_handler_blocks_a_call_or_answers_nothing() {
         bench.hook("tool_call", call("rm x")).await.unwrap(),
         json!({"block": true, "reason": "not in c1"})
     );
-    assert_eq!(bench.hook("tool_call", call("ls")).await.unwrap(), Value::Null);
+    assert_eq!(
+        bench.hook("tool_call", call("ls")).await.unwrap(),
+        Value::Null
+    );
 }
 
 #[tokio::test]
@@ -41,12 +44,16 @@ async fn edits_in_place_come_back_under_the_key_event() {
         bench.hook("tool_call", call("both")).await.unwrap(),
         json!({"event": {"input": {"command": "both"}}, "terminate": true})
     );
-    assert_eq!(bench.hook("tool_call", call("other")).await.unwrap(), Value::Null);
+    assert_eq!(
+        bench.hook("tool_call", call("other")).await.unwrap(),
+        Value::Null
+    );
 }
 
 #[tokio::test]
 async fn events_that_are_not_edited_are_not_read_back() {
-    let bench = load(r#"on("tool_result", |event| { event.isError = true; #{ details: 1 } });"#).await;
+    let bench =
+        load(r#"on("tool_result", |event| { event.isError = true; #{ details: 1 } });"#).await;
     let answer = bench.hook("tool_result", json!({"isError": false})).await;
     assert_eq!(answer.unwrap(), json!({"details": 1}));
 }
@@ -60,7 +67,10 @@ async fn captured_variables_are_shared_by_handlers_and_survive_calls() {
     )
     .await;
     for who in ["a", "b"] {
-        bench.hook("agent_start", json!({"who": who})).await.unwrap();
+        bench
+            .hook("agent_start", json!({"who": who}))
+            .await
+            .unwrap();
     }
     let state = bench.hook("agent_end", json!({})).await.unwrap();
     assert_eq!(state, json!({"seen": 2, "names": ["a", "b"]}));
@@ -77,8 +87,14 @@ async fn the_function_that_on_answers_ends_that_subscription_only() {
     let first = bench.hook("turn_start", json!({})).await.unwrap();
     assert_eq!(first, json!({"first": true}));
     bench.hook("input", json!({})).await.unwrap();
-    assert_eq!(bench.hook("turn_start", json!({})).await.unwrap(), Value::Null);
-    assert_eq!(bench.hook("turn_end", json!({})).await.unwrap(), json!({"still": true}));
+    assert_eq!(
+        bench.hook("turn_start", json!({})).await.unwrap(),
+        Value::Null
+    );
+    assert_eq!(
+        bench.hook("turn_end", json!({})).await.unwrap(),
+        json!({"still": true})
+    );
 }
 
 #[tokio::test]
@@ -89,7 +105,10 @@ async fn a_wrong_answer_is_an_error_where_answers_decide_and_nothing_elsewhere()
         error.message,
         "t.rhai: a \"tool_call\" handler answered a bool; it has to answer a map or nothing"
     );
-    assert_eq!(bench.hook("turn_start", json!({})).await.unwrap(), Value::Null);
+    assert_eq!(
+        bench.hook("turn_start", json!({})).await.unwrap(),
+        Value::Null
+    );
 }
 
 #[tokio::test]
@@ -99,15 +118,23 @@ async fn the_reserved_word_continue_has_an_alias_both_ways() {
         r#"on("turn_end", |event| #{ proceed: !event.proceed, entries: [event["continue"]] });"#,
     )
     .await;
-    let answer = bench.hook("turn_end", json!({"continue": true})).await.unwrap();
+    let answer = bench
+        .hook("turn_end", json!({"continue": true}))
+        .await
+        .unwrap();
     assert_eq!(answer, json!({"continue": false, "entries": [true]}));
 }
 
 #[tokio::test]
 async fn a_thrown_value_is_the_error_of_the_handler() {
-    let bench = load(r#"on("tool_call", || throw #{ message: "stop", code: "mine", details: [1] });"#).await;
+    let bench =
+        load(r#"on("tool_call", || throw #{ message: "stop", code: "mine", details: [1] });"#)
+            .await;
     let error = bench.hook("tool_call", call("x")).await.unwrap_err();
-    assert_eq!((error.code.as_str(), error.message.as_str()), ("mine", "t.rhai:1:20: stop"));
+    assert_eq!(
+        (error.code.as_str(), error.message.as_str()),
+        ("mine", "t.rhai:1:20: stop")
+    );
     assert_eq!(error.details.as_deref(), Some(&json!([1])));
 }
 
@@ -129,12 +156,18 @@ async fn dialogs_answer_what_the_user_chose_and_nothing_where_nobody_is() {
     let bench = load_with(script, fake).await;
     let answer = bench.hook("input", json!({})).await.unwrap();
     assert_eq!(answer, json!({"sure": true, "pick": "a", "line": "me"}));
-    assert_eq!(bench.fake.asked("ui.notify"), [json!({"message": "hello", "level": "warn"})]);
+    assert_eq!(
+        bench.fake.asked("ui.notify"),
+        [json!({"message": "hello", "level": "warn"})]
+    );
     assert_eq!(
         bench.fake.asked("ui.confirm"),
         [json!({"title": "Sure?", "message": "really", "timeoutMs": 9})]
     );
-    assert_eq!(bench.fake.asked("ui.select")[0]["options"], json!(["a", "2"]));
+    assert_eq!(
+        bench.fake.asked("ui.select")[0]["options"],
+        json!(["a", "2"])
+    );
 
     let mut fake = Fake::default();
     for service in ["ui.notify", "ui.confirm", "ui.select", "ui.input"] {

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use pliant_kernel::registry::{Contribution, Generation, Kind, Rank};
 use pliant_scripts::{Limits, Script, load_extension};
+use pliant_sdk::Error;
 use pliant_sdk::error::code;
 use pliant_sdk::host::{BoxFuture, ByteStream, Host, Services};
 use pliant_sdk::plugin::{CallCtx, Caller, Flow, Invocation};
-use pliant_sdk::Error;
 use serde_json::{Value, json};
 
 type Answer = Box<dyn Fn(&[u8]) -> Result<Vec<Vec<u8>>, Error> + Send + Sync>;
@@ -25,7 +25,11 @@ pub(crate) struct Fake {
 
 impl Fake {
     /// A service that answers JSON.
-    pub(crate) fn on(mut self, service: &'static str, answer: fn(Value) -> Result<Value, Error>) -> Self {
+    pub(crate) fn on(
+        mut self,
+        service: &'static str,
+        answer: fn(Value) -> Result<Value, Error>,
+    ) -> Self {
         let run = move |payload: &[u8]| {
             let answer = answer(first_line(payload))?;
             Ok(vec![answer.to_string().into_bytes()])
@@ -83,7 +87,8 @@ impl Services for Lent {
         let (fake, service) = (Arc::clone(&self.0), service.to_owned());
         Box::pin(async move {
             tokio::time::sleep(fake.delay).await;
-            fake.answer(&service, &payload).map(|chunks| chunks.concat())
+            fake.answer(&service, &payload)
+                .map(|chunks| chunks.concat())
         })
     }
 

@@ -30,7 +30,10 @@ async fn registrations_keep_their_order_and_replace_their_namesakes() {
     )
     .await;
     let all = bench.generation.contributions();
-    let list: Vec<_> = all.iter().map(|item| (item.id, item.name.as_str())).collect();
+    let list: Vec<_> = all
+        .iter()
+        .map(|item| (item.id, item.name.as_str()))
+        .collect();
     assert_eq!(list, [(0, "input"), (1, "t"), (2, "c"), (3, "input")]);
     assert_eq!(all[1].spec["description"], "new");
     assert_eq!(bench.tool_text("t", json!({})).await, "2");
@@ -102,5 +105,12 @@ async fn a_hook_has_no_spec_but_its_name() {
 #[tokio::test]
 async fn lifecycle_operations_are_unsupported_as_for_a_plugin_without_any() {
     let bench = load("").await;
-    assert_eq!(bench.generation.control("quiesce", b"null").unwrap_err().code, "unsupported");
+    assert_eq!(
+        bench
+            .generation
+            .control("quiesce", b"null")
+            .unwrap_err()
+            .code,
+        "unsupported"
+    );
 }

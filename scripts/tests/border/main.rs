@@ -1,4 +1,8 @@
 //! Scripts seen from outside: source text in, contributions and JSON answers out.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test may panic; the setting that allows it in tests does not cover their helpers"
+)]
 
 mod kit;
 

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use crate::kit::{Bench, load, load_error, request, user};
 
 async fn stream(bench: &Bench, messages: &[Value]) -> Result<Value, pliant_sdk::Error> {
-    bench.invoke(Kind::Provider, "p", "stream", request(messages)).await
+    bench
+        .invoke(Kind::Provider, "p", "stream", request(messages))
+        .await
 }
 
 #[tokio::test]
@@ -19,14 +21,42 @@ async fn a_provider_is_declared_with_its_models() {
     .await;
     let spec = &bench.contribution(Kind::Provider, "p").spec;
     assert_eq!(
-        (&spec["name"], &spec["label"], &spec["keyless"], &spec["streams"], &spec["api"]),
-        (&json!("p"), &json!("P"), &json!(true), &json!(true), &json!("script"))
+        (
+            &spec["name"],
+            &spec["label"],
+            &spec["keyless"],
+            &spec["streams"],
+            &spec["api"]
+        ),
+        (
+            &json!("p"),
+            &json!("P"),
+            &json!(true),
+            &json!(true),
+            &json!("script")
+        )
     );
-    let models = bench.invoke(Kind::Provider, "p", "models", Value::Null).await.unwrap();
+    let models = bench
+        .invoke(Kind::Provider, "p", "models", Value::Null)
+        .await
+        .unwrap();
     assert_eq!(models, spec["models"]);
-    let facts = |m: &Value| [m["id"].clone(), m["name"].clone(), m["provider"].clone(), m["contextWindow"].clone()];
-    assert_eq!(facts(&models[0]), [json!("small"), json!("small"), json!("p"), json!(128_000)]);
-    assert_eq!(facts(&models[1]), [json!("big"), json!("Big"), json!("p"), json!(1_000)]);
+    let facts = |m: &Value| {
+        [
+            m["id"].clone(),
+            m["name"].clone(),
+            m["provider"].clone(),
+            m["contextWindow"].clone(),
+        ]
+    };
+    assert_eq!(
+        facts(&models[0]),
+        [json!("small"), json!("small"), json!("p"), json!(128_000)]
+    );
+    assert_eq!(
+        facts(&models[1]),
+        [json!("big"), json!("Big"), json!("p"), json!(1_000)]
+    );
 }
 
 #[tokio::test]
@@ -36,12 +66,26 @@ async fn models_may_be_asked_for_and_a_wire_may_speak() {
     )
     .await;
     let spec = &bench.contribution(Kind::Provider, "p").spec;
-    assert_eq!((&spec["streams"], spec.get("models")), (&json!(false), None));
-    let models = bench.invoke(Kind::Provider, "p", "models", Value::Null).await.unwrap();
-    assert_eq!((&models[0]["baseUrl"], &models[0]["api"]), (&json!("http://x/v1"), &json!("openai-completions")));
+    assert_eq!(
+        (&spec["streams"], spec.get("models")),
+        (&json!(false), None)
+    );
+    let models = bench
+        .invoke(Kind::Provider, "p", "models", Value::Null)
+        .await
+        .unwrap();
+    assert_eq!(
+        (&models[0]["baseUrl"], &models[0]["api"]),
+        (&json!("http://x/v1"), &json!("openai-completions"))
+    );
     assert_eq!(stream(&bench, &[]).await.unwrap_err().code, "unsupported");
     let error = load_error(r#"register_provider("p", #{ models: ["m"] });"#).await;
-    assert!(error.message.contains("needs a `stream` function, or the name of a wire"), "{error}");
+    assert!(
+        error
+            .message
+            .contains("needs a `stream` function, or the name of a wire"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -61,15 +105,30 @@ async fn an_answer_is_streamed_in_order_and_returned_whole() {
         .emitted()
         .iter()
         .map(|event| {
-            let delta = event.get("delta").or(event.get("content")).and_then(Value::as_str).unwrap_or("");
-            format!("{} {delta}", event["type"].as_str().unwrap()).trim_end().to_owned()
+            let delta = event
+                .get("delta")
+                .or(event.get("content"))
+                .and_then(Value::as_str)
+                .unwrap_or("");
+            format!("{} {delta}", event["type"].as_str().unwrap())
+                .trim_end()
+                .to_owned()
         })
         .collect();
     assert_eq!(
         kinds,
         [
-            "start", "thinking_start", "thinking_delta hm", "thinking_end hm", "text_start", "text_delta a",
-            "text_delta b", "text_end ab", "toolcall_start", "toolcall_delta {\"path\":\"x\"}", "toolcall_end",
+            "start",
+            "thinking_start",
+            "thinking_delta hm",
+            "thinking_end hm",
+            "text_start",
+            "text_delta a",
+            "text_delta b",
+            "text_end ab",
+            "toolcall_start",
+            "toolcall_delta {\"path\":\"x\"}",
+            "toolcall_end",
         ]
     );
     assert_eq!(
@@ -80,8 +139,18 @@ async fn an_answer_is_streamed_in_order_and_returned_whole() {
             {"type": "toolCall", "id": "id1", "name": "read", "arguments": {"path": "x"}},
         ])
     );
-    assert_eq!((&message["stopReason"], &message["provider"], &message["model"]), (&json!("toolUse"), &json!("p"), &json!("m")));
-    assert_eq!((&message["usage"]["totalTokens"], &message["usage"]["input"]), (&json!(12), &json!(10)));
+    assert_eq!(
+        (
+            &message["stopReason"],
+            &message["provider"],
+            &message["model"]
+        ),
+        (&json!("toolUse"), &json!("p"), &json!("m"))
+    );
+    assert_eq!(
+        (&message["usage"]["totalTokens"], &message["usage"]["input"]),
+        (&json!(12), &json!(10))
+    );
 }
 
 #[tokio::test]
@@ -94,8 +163,14 @@ async fn an_answer_ends_by_itself_and_ids_are_made() {
     .await;
     let message = stream(&bench, &[]).await.unwrap();
     let (first, second) = (&message["content"][0]["id"], &message["content"][1]["id"]);
-    assert!(first.as_str().unwrap().starts_with("call_") && first != second, "{message}");
-    let bench = load(r#"register_provider("p", #{ models: ["m"], stream: |r, out| out.finish("length") });"#).await;
+    assert!(
+        first.as_str().unwrap().starts_with("call_") && first != second,
+        "{message}"
+    );
+    let bench = load(
+        r#"register_provider("p", #{ models: ["m"], stream: |r, out| out.finish("length") });"#,
+    )
+    .await;
     assert_eq!(stream(&bench, &[]).await.unwrap()["stopReason"], "length");
     assert_eq!(bench.emitted(), [json!({"type": "start"})]);
 }
@@ -108,13 +183,25 @@ async fn a_finished_answer_takes_no_more_and_a_wrong_reason_is_named() {
     .await;
     let error = stream(&bench, &[]).await.unwrap_err();
     assert!(error.message.contains("the answer is finished"), "{error}");
-    let bench = load(r#"register_provider("p", #{ models: ["m"], stream: |r, out| out.finish("error") });"#).await;
-    assert!(stream(&bench, &[]).await.unwrap_err().message.contains("throw to report"));
+    let bench = load(
+        r#"register_provider("p", #{ models: ["m"], stream: |r, out| out.finish("error") });"#,
+    )
+    .await;
+    assert!(
+        stream(&bench, &[])
+            .await
+            .unwrap_err()
+            .message
+            .contains("throw to report")
+    );
 }
 
 #[tokio::test]
 async fn a_throw_is_the_failure_of_the_request_and_nothing_is_announced() {
-    let bench = load(r#"register_provider("p", #{ models: ["m"], stream: |r, out| throw "quota is used up" });"#).await;
+    let bench = load(
+        r#"register_provider("p", #{ models: ["m"], stream: |r, out| throw "quota is used up" });"#,
+    )
+    .await;
     let error = stream(&bench, &[]).await.unwrap_err();
     assert_eq!(error.message, "t.rhai:1:59: quota is used up");
     assert!(bench.emitted().is_empty());
@@ -168,5 +255,8 @@ async fn a_conversation_is_held_between_requests() {
     payload["conversation"]["keep"] = json!(2);
     assert_eq!(text(payload.clone()).await.unwrap(), "4");
     payload["conversation"] = json!({"id": "unknown", "keep": 2});
-    assert_eq!(text(payload).await.unwrap_err().code, "conversation.unknown");
+    assert_eq!(
+        text(payload).await.unwrap_err().code,
+        "conversation.unknown"
+    );
 }

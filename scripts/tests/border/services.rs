@@ -9,7 +9,9 @@ use serde_json::json;
 use crate::kit::{Fake, http_answer, load_with};
 
 fn tool(body: &str) -> String {
-    format!("register_tool(#{{ name: \"t\", description: \"d\", execute: |args, ctx| {{ {body} }} }});")
+    format!(
+        "register_tool(#{{ name: \"t\", description: \"d\", execute: |args, ctx| {{ {body} }} }});"
+    )
 }
 
 async fn check(fake: Fake, body: &str, expected: &str) {
@@ -23,7 +25,11 @@ async fn exec_collects_what_a_program_says_and_how_it_ends() {
         Fake::default().stream("exec.stream", move |request| {
             let exit = json!({"code": code, "timedOut": false});
             let said = format!("o{}", request["argv"]);
-            Ok(vec![said.into_bytes(), b"o\xff!".to_vec(), format!("x{exit}").into_bytes()])
+            Ok(vec![
+                said.into_bytes(),
+                b"o\xff!".to_vec(),
+                format!("x{exit}").into_bytes(),
+            ])
         })
     };
     check(
@@ -32,15 +38,24 @@ async fn exec_collects_what_a_program_says_and_how_it_ends() {
         r#"{"code":3,"killed":false,"stderr":"","stdout":"[\"git\",\"log\",\"1\"]�!","truncated":false}"#,
     )
     .await;
-    let bench = load_with(&tool("exec(\"a\", [], #{ cwd: \"/r\", timeout: 5, env: #{ A: \"1\" } })"), run(0)).await;
+    let bench = load_with(
+        &tool("exec(\"a\", [], #{ cwd: \"/r\", timeout: 5, env: #{ A: \"1\" } })"),
+        run(0),
+    )
+    .await;
     bench.tool("t", json!({})).await.unwrap();
     let asked = &bench.fake.asked("exec.stream")[0];
-    assert_eq!((&asked["cwd"], &asked["timeoutMs"], &asked["env"]), (&json!("/r"), &json!(5), &json!([["A", "1"]])));
+    assert_eq!(
+        (&asked["cwd"], &asked["timeoutMs"], &asked["env"]),
+        (&json!("/r"), &json!(5), &json!([["A", "1"]]))
+    );
 }
 
 #[tokio::test]
 async fn exec_reports_a_failed_start_and_cut_output_as_outcomes() {
-    let missing = Fake::default().stream("exec.stream", |_| Err(Error::new(code::NOT_FOUND, "no such program")));
+    let missing = Fake::default().stream("exec.stream", |_| {
+        Err(Error::new(code::NOT_FOUND, "no such program"))
+    });
     check(
         missing,
         "let r = exec(\"nope\", []); `${r.code} ${r.stderr}`",
@@ -68,17 +83,25 @@ async fn http_answers_status_headers_and_body() {
         "404 application/json 1",
     )
     .await;
-    let bench = load_with(&tool("http(#{ url: \"http://x\", body: #{ q: 1 } }).status"), echo()).await;
+    let bench = load_with(
+        &tool("http(#{ url: \"http://x\", body: #{ q: 1 } }).status"),
+        echo(),
+    )
+    .await;
     assert_eq!(bench.tool_text("t", json!({})).await, "404");
     let asked = &bench.fake.asked("http.stream")[0];
     assert_eq!(asked["method"], "POST");
-    assert_eq!(asked["headers"], json!([["content-type", "application/json"]]));
+    assert_eq!(
+        asked["headers"],
+        json!([["content-type", "application/json"]])
+    );
     assert_eq!(asked["maxRetries"], 0);
 }
 
 #[tokio::test]
 async fn an_http_failure_can_be_caught_and_is_the_models_to_read_otherwise() {
-    let refused = || Fake::default().stream("http.stream", |_| Err(Error::new(code::NETWORK, "refused")));
+    let refused =
+        || Fake::default().stream("http.stream", |_| Err(Error::new(code::NETWORK, "refused")));
     check(
         refused(),
         "try { http(#{ url: \"http://x\" }) } catch (e) { return `${e.code}: ${e.message}`; }",
@@ -111,7 +134,11 @@ async fn http_all_waits_once_and_keeps_order_and_failures() {
         r#"["http://a","refused","http://c"]"#,
     )
     .await;
-    assert!(started.elapsed() < Duration::from_millis(280), "{:?}", started.elapsed());
+    assert!(
+        started.elapsed() < Duration::from_millis(280),
+        "{:?}",
+        started.elapsed()
+    );
 }
 
 #[tokio::test]
@@ -121,7 +148,9 @@ async fn files_are_read_and_listed_through_the_host() {
             Some("a.txt") => Ok(vec![b"one ".to_vec(), b"two".to_vec()]),
             _ => Err(Error::new(code::NOT_FOUND, "no such file")),
         })
-        .on("fs.list", |_| Ok(json!([{"name": "b", "kind": "directory"}, {"name": "a", "kind": "file"}])));
+        .on("fs.list", |_| {
+            Ok(json!([{"name": "b", "kind": "directory"}, {"name": "a", "kind": "file"}]))
+        });
     check(
         fake,
         "let names = list_dir(\".\").map(|e| `${e.name}:${e.kind}`);
@@ -129,7 +158,9 @@ async fn files_are_read_and_listed_through_the_host() {
         r#"["one two",["a:file","b:directory"]]"#,
     )
     .await;
-    let fake = Fake::default().stream("fs.read", |_| Err(Error::new(code::NOT_FOUND, "no such file")));
+    let fake = Fake::default().stream("fs.read", |_| {
+        Err(Error::new(code::NOT_FOUND, "no such file"))
+    });
     check(fake, "read_file(\"x\")", "x: no such file").await;
 }
 
@@ -162,8 +193,21 @@ async fn log_print_and_debug_go_to_the_log() {
         .fake
         .asked("log.write")
         .iter()
-        .map(|line| format!("{} {}", line["level"].as_str().unwrap(), line["message"].as_str().unwrap()))
+        .map(|line| {
+            format!(
+                "{} {}",
+                line["level"].as_str().unwrap(),
+                line["message"].as_str().unwrap()
+            )
+        })
         .collect();
-    assert_eq!(lines[..3], ["info t.rhai: a", "error t.rhai: {\"n\":1}", "info t.rhai: b"]);
+    assert_eq!(
+        lines[..3],
+        [
+            "info t.rhai: a",
+            "error t.rhai: {\"n\":1}",
+            "info t.rhai: b"
+        ]
+    );
     assert!(lines[3].starts_with("debug t.rhai: "), "{lines:?}");
 }

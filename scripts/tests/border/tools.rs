@@ -25,7 +25,10 @@ async fn a_tool_is_declared_as_a_plugins_tool_is() {
         })
     );
     let result = bench.tool("shout", json!({"text": "hey"})).await.unwrap();
-    assert_eq!(result, json!({"content": [{"type": "text", "text": "HEY"}]}));
+    assert_eq!(
+        result,
+        json!({"content": [{"type": "text", "text": "HEY"}]})
+    );
 }
 
 #[tokio::test]
@@ -46,8 +49,14 @@ async fn what_a_tool_answers_becomes_a_result() {
     .await;
     let answer = async |kind: &str| bench.tool("t", json!({"kind": kind})).await;
     let text = |text: &str| json!([{"type": "text", "text": text}]);
-    assert_eq!(answer("text").await.unwrap(), json!({"content": text("plain")}));
-    assert_eq!(answer("nothing").await.unwrap(), json!({"content": text("(no output)")}));
+    assert_eq!(
+        answer("text").await.unwrap(),
+        json!({"content": text("plain")})
+    );
+    assert_eq!(
+        answer("nothing").await.unwrap(),
+        json!({"content": text("(no output)")})
+    );
     assert_eq!(
         answer("number").await.unwrap(),
         json!({"content": text("42"), "structuredContent": 42})
@@ -107,7 +116,10 @@ async fn a_running_tool_shows_partial_results_and_knows_its_call() {
         } });"#,
     )
     .await;
-    assert_eq!(bench.tool_text("t", json!({})).await, "c1 in /work, cancelled: false");
+    assert_eq!(
+        bench.tool_text("t", json!({})).await,
+        "c1 in /work, cancelled: false"
+    );
     assert_eq!(
         bench.emitted(),
         [
@@ -125,10 +137,18 @@ async fn a_tool_may_bring_old_arguments_into_todays_shape() {
             execute: |args| args.path });"#,
     )
     .await;
-    assert_eq!(bench.contribution(Kind::Tool, "t").spec["prepares"], json!(true));
-    let prepared = bench.invoke(Kind::Tool, "t", "prepare", json!({"file": "a"})).await;
+    assert_eq!(
+        bench.contribution(Kind::Tool, "t").spec["prepares"],
+        json!(true)
+    );
+    let prepared = bench
+        .invoke(Kind::Tool, "t", "prepare", json!({"file": "a"}))
+        .await;
     assert_eq!(prepared.unwrap(), json!({"path": "a"}));
-    let error = bench.invoke(Kind::Tool, "t", "dance", json!({})).await.unwrap_err();
+    let error = bench
+        .invoke(Kind::Tool, "t", "dance", json!({}))
+        .await
+        .unwrap_err();
     assert_eq!(error.code, "unsupported");
 }
 
@@ -137,7 +157,11 @@ async fn a_declaration_that_cannot_work_is_refused_with_its_place() {
     let check = async |text: &str, expected: &str| {
         assert_eq!(load_error(text).await.message, expected, "{text}");
     };
-    check("register_tool(#{ description: \"d\" });", "t.rhai:1:1: register_tool: `name` is missing").await;
+    check(
+        "register_tool(#{ description: \"d\" });",
+        "t.rhai:1:1: register_tool: `name` is missing",
+    )
+    .await;
     check(
         r#"register_tool(#{ name: "a b", description: "d", execute: || 1 });"#,
         "t.rhai:1:1: register_tool(\"a b\"): \"a b\" cannot be a tool's name: 1 to 64 of the characters A-Z a-z 0-9 _ -",
