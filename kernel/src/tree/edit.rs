@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use pliant_sdk::history::replay;
 use pliant_sdk::message::{Message, MessageContent, StopReason};
 
 use super::body::{EntryBody, EntryKind, LabelChange, SessionInfoEntry, one_line};
-use super::{Compaction, ContextEdit, Entry, EntryId, Replacement, SessionTree, TreeError, replay};
+use super::{Compaction, ContextEdit, Entry, EntryId, Replacement, SessionTree, TreeError};
 
 impl SessionTree {
     /// Names an entry; `None` or an empty text takes the name away (S25).
@@ -121,8 +122,14 @@ impl SessionTree {
             .first_kept_entry_id
             .get_or_insert_with(|| id.clone());
         if compaction.system_message.is_none() {
-            let system = replay(self.context()).map(|system| Arc::new(Message::System(system)));
-            compaction.system_message = system;
+            let systems = self
+                .context()
+                .iter()
+                .filter_map(|message| match &**message {
+                    Message::System(system) => Some(system),
+                    _ => None,
+                });
+            compaction.system_message = replay(systems).map(|s| Arc::new(Message::System(s)));
         }
     }
 }

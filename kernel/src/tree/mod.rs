@@ -14,7 +14,6 @@ mod branch;
 mod edit;
 mod nodes;
 mod projection;
-mod replay;
 
 mod file;
 mod json;
@@ -46,7 +45,6 @@ pub use fork::{Fork, Position};
 pub use ids::{EntryId, Ids, SessionId};
 pub use nodes::{Node, Nodes};
 pub use projection::{ModelRef, Projection, Selected, Settings};
-pub use replay::replay;
 pub use scan::Damage;
 pub use store::{
     Found, Listed, file_name, find, import, list, most_recent, peek, session_dir, session_files,
