@@ -69,17 +69,20 @@ pub(crate) enum ThinkingFormat {
 /// Headers that keep a conversation on one machine of the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Affinity {
-    OpenAi,
-    OpenAiNoSession,
-    OpenRouter,
+    /// The three of OpenAI.
+    Full,
+    /// Those without `session_id`, which some gateways refuse.
+    NoSession,
+    /// The one of OpenRouter.
+    Single,
 }
 
 impl Affinity {
     pub(crate) fn headers(self) -> &'static [&'static str] {
         match self {
-            Self::OpenAi => &["session_id", "x-client-request-id", "x-session-affinity"],
-            Self::OpenAiNoSession => &["x-client-request-id", "x-session-affinity"],
-            Self::OpenRouter => &["x-session-id"],
+            Self::Full => &["session_id", "x-client-request-id", "x-session-affinity"],
+            Self::NoSession => &["x-client-request-id", "x-session-affinity"],
+            Self::Single => &["x-session-id"],
         }
     }
 }
@@ -313,11 +316,11 @@ fn services_of(model: &Model) -> impl Iterator<Item = Service> {
 
 fn affinity(compat: &Compat<'_>, open_router: bool) -> Affinity {
     match compat.text("sessionAffinityFormat").as_deref() {
-        Some("openai") => Affinity::OpenAi,
-        Some("openai-nosession") => Affinity::OpenAiNoSession,
-        Some("openrouter") => Affinity::OpenRouter,
-        _ if open_router => Affinity::OpenRouter,
-        _ => Affinity::OpenAi,
+        Some("openai") => Affinity::Full,
+        Some("openai-nosession") => Affinity::NoSession,
+        Some("openrouter") => Affinity::Single,
+        _ if open_router => Affinity::Single,
+        _ => Affinity::Full,
     }
 }
 

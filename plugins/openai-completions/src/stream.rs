@@ -4,6 +4,7 @@
 //! There is one text block and one thinking block; calls are told apart by index or id. All blocks
 //! stay open until the end and are closed together, in order (`providers.md` §2.2, §3.2).
 
+use pliant_sdk::history::short_hash;
 use pliant_sdk::message::{AssistantMessage, Content, StopReason, Text, Thinking, ToolCall};
 use pliant_sdk::partial_json::{PartialObject, parse_arguments};
 use pliant_sdk::stream::EventSink;
@@ -394,6 +395,9 @@ impl Answer {
                 }
                 Content::ToolCall(call) => {
                     if let Some(open) = calls.next() {
+                        if call.id.is_empty() {
+                            call.id = made_up_id(self.message.response_id.as_deref(), open);
+                        }
                         open.close(call, sink);
                     }
                 }
@@ -437,6 +441,12 @@ impl OpenCall {
             tool_call: call.clone(),
         });
     }
+}
+
+/// A service may send no id at all, but a result must name its call.
+fn made_up_id(response: Option<&str>, open: &OpenCall) -> String {
+    let seed = format!("{response:?} {} {}", open.block, open.raw);
+    format!("call_{}", short_hash(&seed))
 }
 
 /// The inside of a JSON string.

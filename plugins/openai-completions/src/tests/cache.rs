@@ -1,1 +1,160 @@
-//! todo
+//! What is kept between requests never shows: the bytes are those of a request built at once.
+
+use std::sync::Arc;
+
+use pliant_sdk::Model;
+use pliant_sdk::message::Message;
+use pliant_sdk::provider::StreamRequest;
+use serde_json::{Value, json};
+
+use super::{model, options};
+use crate::request::build;
+
+/// A generator that gives the same numbers everywhere.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % sides
+    }
+}
+
+fn text(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+fn random_message(dice: &mut Dice, time: i64) -> Arc<Message> {
+    let image = json!({"type": "image", "data": "QQ==", "mimeType": "image/png"});
+    let id = ["1", "2", "", "c|d", "bad id", "3"][dice.roll(6)];
+    let tool = |name: &str| {
+        json!({"name": name, "description": "d", "parameters": {"type": "object",
+            "properties": {"text": {"type": "string"}}, "required": ["text"]},
+            "constrainedSampling": {"type": "grammar", "variants": {"openai_lark": name}}})
+    };
+    let call =
+        |id: &str| json!({"type": "toolCall", "id": id, "name": "t", "arguments": {"text": id}});
+    let thinking = json!({"type": "thinking", "thinking": "hm", "thinkingSignature": "reasoning"});
+    let stop = ["stop", "toolUse", "error", "pending"][dice.roll(4).min(dice.roll(4))];
+    let who = ["m", "other"][dice.roll(2)];
+    let answer = |content: Value| {
+        json!({"role": "assistant", "provider": "p", "api": "openai-completions", "model": who,
+            "stopReason": stop, "content": content, "usage": {"totalTokens": time * 3}})
+    };
+    let mut value = match dice.roll(13) {
+        0 => json!({"role": "system", "content": "S", "sections": {"a": id}}),
+        1 => {
+            json!({"role": "system", "content": "", "toolsAdded": [tool(["t", "u"][dice.roll(2)])]})
+        }
+        2 => json!({"role": "system", "toolsRemoved": [{"name": "t"}]}),
+        3 | 4 => json!({"role": "user", "content": "hello \"you\""}),
+        5 => json!({"role": "user", "content": [image, text("x"), image]}),
+        6 => answer(json!([thinking, text("ok")])),
+        7 => answer(json!([call(id)])),
+        8 => answer(json!([text("a"), call(id), call("9")])),
+        9 => json!({"role": "toolResult", "toolCallId": id, "toolName": "t",
+            "content": [image, text("r")]}),
+        10 => json!({"role": "toolResult", "toolCallId": "9", "toolName": "t", "content": []}),
+        11 => json!({"role": "custom", "content": "not for a wire"}),
+        _ => json!({"role": "toolResult", "toolCallId": id, "toolName": "t",
+            "content": [text("r")]}),
+    };
+    value["timestamp"] = json!(time);
+    Arc::new(Message::from(value))
+}
+
+fn models() -> Vec<Model> {
+    vec![
+        model(json!({})),
+        model(
+            json!({"input": ["text"], "compat": {"requiresAssistantAfterToolResult": true,
+            "requiresToolsWithToolHistory": true}}),
+        ),
+        model(
+            json!({"compat": {"cacheControlFormat": "anthropic", "requiresThinkingAsText": true}}),
+        ),
+        model(json!({"compat": {"supportsMidConvoSystemMessages": true,
+            "supportsOpenAIGrammarTools": true, "cacheControlFormat": "anthropic"}})),
+        model(json!({"compat": {"supportsMidConvoSystemMessages": true,
+            "supportsMidConvoToolAdditions": true}})),
+        model(json!({"id": "other", "reasoning": false})),
+    ]
+}
+
+fn change(dice: &mut Dice, request: &mut StreamRequest, time: i64) {
+    let length = request.messages.len();
+    match dice.roll(12) {
+        0 if length > 0 => request.messages.truncate(dice.roll(length)),
+        1 if length > 0 => request.messages[dice.roll(length)] = random_message(dice, time),
+        2 if length > 0 => drop(request.messages.remove(dice.roll(length))),
+        3 => {
+            let all = models();
+            request.model = all[dice.roll(all.len())].clone();
+        }
+        4 => {
+            let retention = ["none", "short", "long"][dice.roll(3)];
+            request.options = options(json!({"sessionId": "s", "cacheRetention": retention}));
+        }
+        5 => {}
+        _ => {
+            for _ in 0..=dice.roll(3) {
+                request.messages.push(random_message(dice, time));
+            }
+        }
+    }
+}
+
+#[test]
+fn kept_bytes_are_the_bytes_of_a_request_built_at_once() {
+    let mut dice = Dice(11);
+    let mut compared = 0;
+    for model in models() {
+        for _ in 0..20 {
+            let mut kept = StreamRequest::new(model.clone(), options(json!({})), Vec::new());
+            for time in 0..40 {
+                change(&mut dice, &mut kept, time);
+                let fresh = StreamRequest::new(
+                    kept.model.clone(),
+                    kept.options.clone(),
+                    kept.messages.clone(),
+                );
+                let (kept, fresh) = (build(&kept).unwrap(), build(&fresh).unwrap());
+                assert_eq!(
+                    String::from_utf8(kept.body).unwrap(),
+                    String::from_utf8(fresh.body).unwrap()
+                );
+                compared += 1;
+            }
+        }
+    }
+    assert_eq!(compared, 6 * 20 * 40);
+}
+
+/// The cache of the service depends on it.
+#[test]
+fn a_turn_only_adds_to_the_bytes_of_the_messages() {
+    let mut dice = Dice(5);
+    let mut request = StreamRequest::new(model(json!({})), options(json!({})), Vec::new());
+    let mut before = String::new();
+    for turn in 0..100 {
+        let call = json!([{"type": "toolCall", "id": format!("c{turn}"), "name": "t", "arguments": {"n": 1.5, "z": 1, "a": dice.roll(9)}}]);
+        let turn_messages = [
+            json!({"role": "user", "content": "x", "timestamp": turn}),
+            json!({"role": "assistant", "provider": "p", "api": "openai-completions", "model": "m",
+                "stopReason": "toolUse", "content": call}),
+            json!({"role": "toolResult", "toolCallId": format!("c{turn}"), "toolName": "t",
+                "content": [text("r")]}),
+        ];
+        request
+            .messages
+            .extend(turn_messages.map(|value| Arc::new(Message::from(value))));
+        let body = String::from_utf8(build(&request).unwrap().body).unwrap();
+        let messages = body.split_once("\"messages\":[").unwrap().1;
+        let messages = messages.split_once("],\"stream\"").unwrap().0.to_owned();
+        assert!(messages.starts_with(&before));
+        before = messages;
+    }
+}

@@ -39,6 +39,8 @@ pub struct Preparer {
     sent: HashSet<String>,
     /// Ids, as stored, of calls that no later result answered.
     unanswered: HashSet<String>,
+    /// Ids of calls that were left out; their results belong to no other call.
+    unsent: HashSet<String>,
     /// Ids of results that no call claimed.
     unclaimed: HashSet<String>,
 }
@@ -135,10 +137,18 @@ impl Preparer {
             by_id.entry(call.call.id.as_str()).or_default().push(index);
         }
         let mut without_call = Vec::new();
-        for (at, result) in real_results(messages) {
+        for (at, message) in messages.iter().enumerate() {
+            if let Some(answer) = unsent_answer(message) {
+                let ids = answer.tool_calls().map(|call| call.id.clone());
+                self.unsent.extend(ids);
+            }
+            let Some(result) = real_result(message) else {
+                continue;
+            };
             let same_id = by_id.get(result.tool_call_id.as_str());
             match same_id.and_then(|same_id| call_before(calls, same_id, at, &result.tool_name)) {
                 Some(index) => calls[index].result = Some(at),
+                None if self.unsent.contains(&result.tool_call_id) => {}
                 None => without_call.push((at, result)),
             }
         }
@@ -210,15 +220,17 @@ pub(super) fn sent_answer(message: &Message) -> Option<&AssistantMessage> {
     })
 }
 
+fn unsent_answer(message: &Message) -> Option<&AssistantMessage> {
+    let sent = sent_answer(message).is_some();
+    message.as_assistant().filter(|_| !sent)
+}
+
 /// A stored [`NO_RESULT`] is no result: it would keep a real one out.
-fn real_results(messages: &[Arc<Message>]) -> impl Iterator<Item = (usize, &ToolResultMessage)> {
-    messages
-        .iter()
-        .enumerate()
-        .filter_map(|(index, message)| match &**message {
-            Message::ToolResult(result) if !is_placeholder(result) => Some((index, result)),
-            _ => None,
-        })
+fn real_result(message: &Message) -> Option<&ToolResultMessage> {
+    match message {
+        Message::ToolResult(result) if !is_placeholder(result) => Some(result),
+        _ => None,
+    }
 }
 
 fn is_placeholder(result: &ToolResultMessage) -> bool {

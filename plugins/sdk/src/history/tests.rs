@@ -136,6 +136,8 @@ fn a_system_message_waits_for_the_results() {
 fn failed_answers_are_left_out_with_their_results() {
     check("u1 !1 r1 u2", "u1 u2");
     check("a1 !2 r1 u", "a1 r1=ok u");
+    check("!1 r1 a1 u", "a1 r1=- u");
+    check("a1 !1 r1 u", "a1 r1=ok u");
     let mut pending = transcript("u1 a1 u2");
     pending[1] = message(json!({"role": "assistant", "content": "half", "stopReason": "pending"}));
     assert_eq!(show(&prepare(&pending, &model(), &Rule)), "u1 u2");
