@@ -11,7 +11,8 @@ use pliant_tests::workspace;
 const TOP: &[&str] = &[
     "Cargo.lock",
     "Cargo.toml",
-    "LICENSE",
+    "LICENSE-APACHE",
+    "LICENSE-MIT",
     "README.md",
     "kernel",
     "plugins",

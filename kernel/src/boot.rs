@@ -157,7 +157,7 @@ impl Kernel {
         warnings.extend(problems.iter().map(ToString::to_string));
 
         let host = host_services(&options, &settings, &registry, &credentials, &found);
-        let plugin_host = Arc::new(plugin_host(&options, &host));
+        let plugin_host = Arc::new(plugin_host(&options, &settings, &host));
         for plugin in found {
             let named = plugin.rank == Rank::CommandLine;
             match open(plugin, &plugin_host) {
@@ -397,13 +397,21 @@ fn host_services(
     ))
 }
 
-fn plugin_host(options: &KernelOptions, host: &Arc<HostServices>) -> PluginHost {
-    let host = Arc::clone(host);
+fn plugin_host(
+    options: &KernelOptions,
+    settings: &Arc<Settings>,
+    host: &Arc<HostServices>,
+) -> PluginHost {
+    let (host, settings) = (Arc::clone(host), Arc::clone(settings));
+    let (cwd, agent_dir) = (options.cwd.clone(), options.agent_dir.clone());
     PluginHost {
         runtime: PluginRuntime::default(),
         stage: Stage::new(std::env::temp_dir()),
         services: Box::new(move |source| host.for_source(source, None)),
-        init: json!({"cwd": options.cwd, "agentDir": options.agent_dir}),
+        init: Box::new(move |name| {
+            let own = settings.get("pluginSettings").get(name);
+            json!({"cwd": cwd, "agentDir": agent_dir, "settings": own})
+        }),
     }
 }
 

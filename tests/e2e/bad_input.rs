@@ -274,7 +274,7 @@ fn a_disk_that_is_full_while_a_session_grows() {
         .into_owned();
     stored
         .continue_with(&long)
-        .failure(&[&name, "No space left on device"]);
+        .failure(&[&name, "space left on device"]);
     stored.is_kept();
 
     disk.grow(1024);

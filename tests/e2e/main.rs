@@ -1,4 +1,10 @@
 //! The end-to-end tests: one module per behaviour.
 
 mod abi;
+mod bad_input;
+mod guide;
 mod model_server;
+mod prompt;
+mod scripts;
+mod session;
+mod tools;

@@ -82,6 +82,10 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE")]
     pub extension: Vec<PathBuf>,
 
+    /// Load no extensions but those given with `-e`.
+    #[arg(long)]
+    pub no_extensions: bool,
+
     /// Load a native plugin.
     #[arg(long, value_name = "FILE")]
     pub plugin: Vec<PathBuf>,

@@ -20,7 +20,8 @@ pub async fn run(args: &Args) -> anyhow::Result<u8> {
     start_log(args)?;
     let cwd = std::env::current_dir()
         .context("The working directory is gone; change to one that exists.")?;
-    let mut options = KernelOptions::new(cwd, agent_dir()?);
+    let agent_dir = agent_dir()?;
+    let mut options = KernelOptions::new(cwd, agent_dir.clone());
     options.program = std::env::current_exe().ok();
     options.plugins.clone_from(&args.plugin);
     options.tools = args.tool_selection();
@@ -30,7 +31,7 @@ pub async fn run(args: &Args) -> anyhow::Result<u8> {
     for warning in kernel.warnings() {
         eprintln!("Warning: {warning}");
     }
-    publish_scripts(&kernel, args).await?;
+    publish_scripts(&kernel, args, &agent_dir).await?;
     for diagnostic in kernel.registry().snapshot().diagnostics() {
         eprintln!("Warning: {diagnostic}");
     }
@@ -114,35 +115,63 @@ fn agent_dir() -> anyhow::Result<PathBuf> {
     Ok(std::path::absolute(dir)?)
 }
 
-/// The scripts that ship, and those named on the command line, which must load.
-async fn publish_scripts(kernel: &Kernel, args: &Args) -> anyhow::Result<()> {
+/// The scripts that ship, the user's own, and those named on the command line, which must load.
+async fn publish_scripts(kernel: &Kernel, args: &Args, agent_dir: &Path) -> anyhow::Result<()> {
     let mut generations = Vec::new();
     for shipped in shipped_extensions() {
+        let name = format!("builtin:{}", shipped.name);
         let script = Script {
-            name: format!("builtin:{}", shipped.name),
+            name,
             path: shipped.path,
             text: shipped.text,
             rank: Rank::BuiltIn,
         };
-        match load(kernel, script).await {
-            Ok(generation) => generations.push(generation),
-            Err(error) => eprintln!(
-                "Warning: The shipped script {} is not used: {error}",
-                shipped.name
-            ),
-        }
+        generations.extend(load_or_warn(kernel, Ok(script)).await);
+    }
+    let own = if args.no_extensions {
+        Vec::new()
+    } else {
+        scripts_in(&agent_dir.join("extensions"))
+    };
+    for path in own {
+        generations.extend(load_or_warn(kernel, read_script(&path, Rank::User)).await);
     }
     for path in &args.extension {
-        let script = read_script(path)?;
-        generations.push(load(kernel, script).await.map_err(|error| {
-            anyhow::anyhow!("The extension {} cannot be loaded: {error}", path.display())
-        })?);
+        generations.push(load(kernel, read_script(path, Rank::CommandLine)?).await?);
     }
     kernel.registry().publish_all(generations);
     Ok(())
 }
 
-fn read_script(path: &Path) -> anyhow::Result<Script> {
+/// The Rhai files of a directory, in the order of their names.
+fn scripts_in(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let is_script = |path: &PathBuf| {
+        path.extension()
+            .is_some_and(|extension| extension == "rhai")
+    };
+    let mut paths: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(is_script)
+        .collect();
+    paths.sort();
+    paths
+}
+
+async fn load_or_warn(
+    kernel: &Kernel,
+    script: anyhow::Result<Script>,
+) -> Option<Arc<dyn Generation>> {
+    let loaded = match script {
+        Ok(script) => load(kernel, script).await,
+        Err(error) => Err(error),
+    };
+    loaded
+        .inspect_err(|error| eprintln!("Warning: {error}"))
+        .ok()
+}
+
+fn read_script(path: &Path, rank: Rank) -> anyhow::Result<Script> {
     let shown = path.display();
     let bytes = std::fs::read(path).with_context(|| {
         format!("The extension {shown} cannot be read. Check that the file exists and may be read.")
@@ -156,18 +185,20 @@ fn read_script(path: &Path) -> anyhow::Result<Script> {
         name: shown.to_string(),
         path: Some(std::path::absolute(path)?),
         text,
-        rank: Rank::CommandLine,
+        rank,
     })
 }
 
-async fn load(kernel: &Kernel, script: Script) -> Result<Arc<dyn Generation>, pliant_sdk::Error> {
+async fn load(kernel: &Kernel, script: Script) -> anyhow::Result<Arc<dyn Generation>> {
     let source = Source {
         name: script.name.clone(),
         path: script.path.clone(),
         rank: script.rank,
     };
     let services = kernel.host().for_source(&source, None);
-    load_extension(script, services, Limits::default()).await
+    load_extension(script, services, Limits::default())
+        .await
+        .map_err(|error| anyhow::anyhow!("The extension {} cannot be loaded: {error}", source.name))
 }
 
 /// A log only where one was asked for: stdout and stderr belong to the mode.

@@ -28,7 +28,7 @@ pub(super) struct Batch {
 /// A call after preparation.
 enum Prepared {
     /// Not to be run: this is its result.
-    Immediate(ToolResult),
+    Immediate(Box<ToolResult>),
     Ready {
         tool: Arc<dyn ToolRunner>,
         arguments: Map<String, Value>,
@@ -102,7 +102,7 @@ async fn one_by_one<D: Driver>(
     for call in &calls {
         announce(driver, call).await;
         let finished = match prepare(driver, call, &mut seen, cancel).await {
-            Prepared::Immediate(result) => Finished::not_run(result),
+            Prepared::Immediate(result) => Finished::not_run(*result),
             Prepared::Ready { tool, arguments } => {
                 let (updates, mut shown) = mpsc::unbounded_channel();
                 let running = execute(driver, call, &tool, arguments, updates, cancel);
@@ -135,7 +135,7 @@ async fn side_by_side<D: Driver>(
         announce(driver, call).await;
         match prepare(driver, call, &mut seen, cancel).await {
             Prepared::Immediate(result) => {
-                let done = Finished::not_run(result);
+                let done = Finished::not_run(*result);
                 end(driver, call, &done).await;
                 finished[index] = Some(done);
             }
@@ -212,7 +212,7 @@ async fn prepare<D: Driver>(
 ) -> Prepared {
     match try_prepare(driver, call, seen, cancel).await {
         Ok(prepared) => prepared,
-        Err(text) => Prepared::Immediate(ToolResult::error(text)),
+        Err(text) => Prepared::Immediate(Box::new(ToolResult::error(text))),
     }
 }
 
@@ -263,10 +263,10 @@ async fn try_prepare<D: Driver>(
             let text = reason.unwrap_or_else(|| {
                 format!("The call of \"{}\" was blocked by an extension.", call.name)
             });
-            Ok(Prepared::Immediate(ToolResult {
+            Ok(Prepared::Immediate(Box::new(ToolResult {
                 terminate,
                 ..ToolResult::error(text)
-            }))
+            })))
         }
     }
 }
@@ -283,20 +283,38 @@ async fn execute<D: Driver>(
         return Finished::not_run(ToolResult::error(ABORTED));
     }
     let started = Instant::now();
-    let result = tokio::select! {
+    let mut shown = None;
+    let (from_tool, partials) = mpsc::unbounded_channel();
+    let work = tool.execute(&call.id, arguments.clone(), from_tool, cancel.child_token());
+    let ended = tokio::select! {
         biased;
-        result = tool.execute(&call.id, arguments.clone(), updates, cancel.child_token()) => match result {
-            Ok(result) => result,
-            Err(error) => failed(error),
-        },
+        ended = with_updates(work, partials, |partial: ToolResult| {
+            shown = Some(partial.content.clone());
+            let _ = updates.send(partial);
+        }) => Some(ended),
         // The tool's future is dropped, which is how it learns of the abort at once.
-        () = cancel.cancelled() => ToolResult::error(ABORTED),
+        () = cancel.cancelled() => None,
+    };
+    let result = match ended {
+        Some(Ok(result)) => result,
+        Some(Err(error)) => failed(error),
+        None => aborted(shown.unwrap_or_default()),
     };
     let duration_ms = u64::try_from(started.elapsed().as_millis()).ok();
     let result = driver.after_tool_call(call, &arguments, result).await;
     Finished {
         result,
         duration_ms,
+    }
+}
+
+/// What the tool had shown by then is kept: the model should know how far it came.
+fn aborted(mut content: Vec<Content>) -> ToolResult {
+    content.push(Content::text(ABORTED));
+    ToolResult {
+        content,
+        is_error: true,
+        ..ToolResult::default()
     }
 }
 

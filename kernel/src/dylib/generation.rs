@@ -2,7 +2,7 @@
 //! commands, hooks), on first use when its manifest says enough (wires, providers; G14).
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -20,6 +20,9 @@ use super::runtime::PluginRuntime;
 use super::stage::Stage;
 use crate::registry::{Contribution, Generation, Kind, Source};
 
+/// Makes the services of a source.
+pub type MakeServices = Box<dyn Fn(&Source) -> Arc<dyn Services> + Send + Sync>;
+
 /// What every plugin of a process shares.
 pub struct PluginHost {
     /// Runs plugin code.
@@ -27,16 +30,14 @@ pub struct PluginHost {
     /// Keeps the private copies.
     pub stage: Stage,
     /// Makes the services of one source.
-    pub services: Box<dyn Fn(&Source) -> Arc<dyn Services> + Send + Sync>,
-    /// `{cwd, agentDir}` for [`pliant_sdk::Init`].
-    pub init: Value,
+    pub services: MakeServices,
+    /// What a plugin of that name is created with ([`pliant_sdk::Init`]).
+    pub init: Box<dyn Fn(&str) -> Value + Send + Sync>,
 }
 
 impl fmt::Debug for PluginHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PluginHost")
-            .field("init", &self.init)
-            .finish_non_exhaustive()
+        f.write_str("PluginHost")
     }
 }
 
@@ -114,7 +115,7 @@ impl Dylib {
     fn load(&self) -> Result<Loaded, LoadError> {
         let slot = InstanceSlot::default();
         let services = (self.host.services)(&self.source);
-        let init = serde_json::to_vec(&self.host.init).unwrap_or_default();
+        let init = serde_json::to_vec(&(self.host.init)(&self.source.name)).unwrap_or_default();
         let instance = load(
             &self.found,
             &self.host.stage,
@@ -153,7 +154,7 @@ impl Dylib {
     }
 }
 
-fn shown(path: &PathBuf) -> String {
+fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
@@ -180,11 +181,21 @@ fn described_as_promised(
     promised.sort_by_key(|(kind, name)| (format!("{kind:?}"), *name));
     real.dedup();
     promised.dedup();
-    if let Some((kind, name)) = real.iter().find(|item| !promised.contains(item)) {
-        return Err(format!("the {kind:?} \"{name}\" is not listed").to_lowercase());
-    }
-    if let Some((kind, name)) = promised.iter().find(|item| !real.contains(item)) {
-        return Err(format!("the {kind:?} \"{name}\" is listed but missing").to_lowercase());
+    let only_in = |these: &[(Kind, &str)], those: &[(Kind, &str)], what: &str| {
+        let names = these.iter().filter(|item| !those.contains(item));
+        names
+            .map(|(kind, name)| {
+                format!(
+                    "the {} \"{name}\" is {what}",
+                    format!("{kind:?}").to_lowercase()
+                )
+            })
+            .collect::<Vec<_>>()
+    };
+    let mut differences = only_in(&real, &promised, "not listed");
+    differences.extend(only_in(&promised, &real, "listed but missing"));
+    if !differences.is_empty() {
+        return Err(differences.join(", "));
     }
     Ok(contributions)
 }

@@ -170,7 +170,7 @@ impl Bound {
             Some(credential) => (self.host.key)(credential.provider.clone()).await?,
             None => None,
         };
-        tracing::debug!(target: "pliant::http", source = %self.source, method = %request.method, url = %request.url);
+        tracing::debug!(target: "pliant::http", source = %self.source, method = %request.method, "request");
         self.host.http.stream(request, secret, body).await
     }
 

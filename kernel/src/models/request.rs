@@ -151,10 +151,10 @@ enum Target {
 
 impl Target {
     fn find(snapshot: &Snapshot, model: &Model) -> Result<Self, Error> {
-        if let Some(provider) = snapshot.provider(&model.provider) {
-            if provider.spec.streams {
-                return Ok(Self::Provider(Arc::clone(provider)));
-            }
+        if let Some(provider) = snapshot.provider(&model.provider)
+            && provider.spec.streams
+        {
+            return Ok(Self::Provider(Arc::clone(provider)));
         }
         match snapshot.wire(&model.api) {
             Some(wire) => Ok(Self::Wire(Arc::clone(wire))),

@@ -105,10 +105,10 @@ impl Catalog {
         let split = pattern
             .rsplit_once(':')
             .and_then(|(id, level)| Some((id, ThinkingLevel::parse(level)?)));
-        if let Some((id, level)) = split {
-            if let Some(choice) = self.exact(provider, id, Some(level)).await? {
-                return Ok(choice);
-            }
+        if let Some((id, level)) = split
+            && let Some(choice) = self.exact(provider, id, Some(level)).await?
+        {
+            return Ok(choice);
         }
         let (part, level) = split.map_or((pattern, None), |(id, level)| (id, Some(level)));
         self.fuzzy(provider, part, level).await

@@ -492,7 +492,8 @@ impl Shared {
     }
 
     async fn publish_reports(&self) {
-        for failure in std::mem::take(&mut *lock(&self.reports)) {
+        let failures = std::mem::take(&mut *lock(&self.reports));
+        for failure in failures {
             let name = failure.source.name;
             let event = Event::ExtensionError {
                 extension_path: failure

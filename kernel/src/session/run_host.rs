@@ -34,10 +34,10 @@ impl RunHost for Arc<Shared> {
         let active = self.tools.active(snapshot);
         let mut state = lock(&self.state);
         let scene = state.scene(&self.cwd.display().to_string());
-        if let Some(toolbox) = &state.toolbox {
-            if toolbox.is_current(snapshot, &active, &scene) {
-                return Arc::clone(toolbox);
-            }
+        if let Some(toolbox) = &state.toolbox
+            && toolbox.is_current(snapshot, &active, &scene)
+        {
+            return Arc::clone(toolbox);
         }
         let session = Arc::clone(self);
         let services: crate::run::MakeServices =

@@ -303,7 +303,10 @@ impl Log {
         }
         self.take_back(taken as u64);
         Err(written.err().unwrap_or_else(|| {
-            let message = format!("only {taken} of {} bytes were taken", bytes.len());
+            let message = format!(
+                "no space left on device after {taken} of {} bytes",
+                bytes.len()
+            );
             io::Error::new(io::ErrorKind::StorageFull, message)
         }))
     }

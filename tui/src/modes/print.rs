@@ -25,7 +25,13 @@ pub async fn run(session: &Session, prompts: Vec<String>) -> anyhow::Result<u8> 
         Err(status) => return Ok(status),
     };
     let Some(last) = last else { return Ok(0) };
-    write_text(&last)?;
+    // Half an answer is no answer; one that was only too long is shown as far as it goes.
+    if !last
+        .as_assistant()
+        .is_some_and(|answer| answer.stop_reason.is_failure())
+    {
+        write_text(&last)?;
+    }
     match failure_of(&last) {
         Some(sentence) => {
             eprintln!("Error: {sentence}");

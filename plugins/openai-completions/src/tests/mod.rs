@@ -5,7 +5,6 @@ mod fixtures;
 mod flags;
 mod request;
 mod streaming;
-mod timing;
 
 use std::future::Future;
 use std::pin::pin;
