@@ -21,8 +21,6 @@ const MAX_CALL_DEPTH: usize = 64;
 const MAX_EXPRESSION_DEPTH: usize = 64;
 const MAX_VARIABLES: usize = 10_000;
 const MAX_FUNCTIONS: usize = 1_000;
-/// Strings shared between equal literals; Rhai's default for a full engine.
-const MAX_INTERNED: usize = 256;
 
 /// What scripts of one origin may do. Each profile has one engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +47,9 @@ impl Profile {
 fn bare() -> Engine {
     let mut engine = Engine::new_raw();
     engine.register_global_module(StandardPackage::new().as_shared_module());
-    engine.set_max_strings_interned(MAX_INTERNED);
+    // Sharing equal strings saves little, and its lock makes scripts that are compiled side by side
+    // wait 10 ms for each other at every collision.
+    engine.set_max_strings_interned(0);
     // At higher levels Rhai 1.27 panics on `const o = #{a: 1}; o.a = 2`.
     engine.set_optimization_level(OptimizationLevel::None);
     // A misspelt variable is an error when the script is loaded, not when it is needed.

@@ -1,10 +1,9 @@
 //! A script as a generation: loading it, and running its contributions.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pliant_kernel::registry::{Contribution, Generation, Kind, Rank, Source};
+use pliant_kernel::registry::{Contribution, Generation, Kind, Source};
 use pliant_sdk::Error;
 use pliant_sdk::host::{BoxFuture, ByteStream, Host, Services};
 use pliant_sdk::plugin::Invocation;
@@ -15,21 +14,8 @@ use crate::contribution::{Handler, Registration, Registrations, Running};
 use crate::engine::Profile;
 use crate::error::Failure;
 use crate::program::Program;
+use crate::script::Script;
 use crate::threads;
-
-/// A script to load.
-#[derive(Debug, Clone)]
-pub struct Script {
-    /// Name of the source in the registry, and what error positions begin with: the path as the
-    /// user knows it, or the name of a shipped script.
-    pub name: String,
-    /// The file, if there is one.
-    pub path: Option<PathBuf>,
-    /// The source text.
-    pub text: String,
-    /// Where it stands in the load order.
-    pub rank: Rank,
-}
 
 /// How long a script may take. The time of dialogs does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -233,5 +219,74 @@ impl Services for Lent {
 
     fn notify(&self, service: &str, payload: &[u8]) {
         self.0.notify(service, payload);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll, Waker};
+
+    use pliant_kernel::registry::Rank;
+
+    use super::*;
+
+    struct NoServices;
+
+    impl Services for NoServices {
+        fn call(&self, name: &str, _: Vec<u8>) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
+            Box::pin(std::future::ready(Err(Error::unsupported(name))))
+        }
+
+        fn open(&self, name: &str, _: Vec<u8>) -> BoxFuture<'static, Result<ByteStream, Error>> {
+            Box::pin(std::future::ready(Err(Error::unsupported(name))))
+        }
+
+        fn notify(&self, _: &str, _: &[u8]) {}
+    }
+
+    fn script(text: &str) -> Script {
+        Script {
+            name: "t.rhai".to_owned(),
+            path: None,
+            text: text.to_owned(),
+            rank: Rank::User,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_panic_on_a_script_thread_is_an_error_with_the_scripts_name() {
+        let program = Program::compile("t.rhai", "", Profile::Extension).unwrap();
+        let phase = Phase::Loading(Default::default());
+        let host = Host::from_services(NoServices);
+        let call = Call::new(Arc::new(program), phase, host, None);
+        let error = on_script_thread::<()>(call, |_| panic!("no {}", "way"))
+            .await
+            .unwrap_err();
+        assert_eq!(
+            (error.code.as_str(), error.message.as_str()),
+            ("panic", "t.rhai: panicked: no way")
+        );
+    }
+
+    #[test]
+    fn a_script_loads_without_a_runtime_but_has_no_services_then() {
+        let load = |text: &str| {
+            let loading = load_extension(script(text), Arc::new(NoServices), Limits::default());
+            let mut loading = std::pin::pin!(loading);
+            let mut cx = Context::from_waker(Waker::noop());
+            loop {
+                // The answer comes from another thread.
+                match loading.as_mut().poll(&mut cx) {
+                    Poll::Ready(loaded) => return loaded,
+                    Poll::Pending => std::thread::yield_now(),
+                }
+            }
+        };
+        assert!(load(r#"on("input", || ());"#).is_ok());
+        let error = load(r#"read_file("x");"#).err().unwrap();
+        assert_eq!(
+            error.message,
+            "t.rhai:1:1: services are not there yet while this script is loaded"
+        );
     }
 }

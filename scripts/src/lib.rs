@@ -14,6 +14,7 @@ mod api;
 mod contribution;
 mod convert;
 mod error;
+mod script;
 mod shipped;
 
 mod engine;
@@ -23,5 +24,6 @@ mod threads;
 mod call;
 mod extension;
 
-pub use extension::{Limits, Script, load_extension};
+pub use extension::{Limits, load_extension};
+pub use script::Script;
 pub use shipped::{Shipped, shipped_extensions};

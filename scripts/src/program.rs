@@ -14,7 +14,7 @@ use crate::engine::Profile;
 use crate::error;
 
 /// Values of top-level constants, as `global::NAME` reads them.
-type Constants = rhai::Shared<Locked<BTreeMap<ImmutableString, Dynamic>>>;
+type Constants = BTreeMap<ImmutableString, Dynamic>;
 
 /// A compiled script. Closures work only together with the tree they were compiled in.
 pub(crate) struct Program {
@@ -69,10 +69,15 @@ impl Program {
             .filter(|(_, constant, _)| *constant)
             .map(|(name, _, value)| (name.into(), value));
         // A second run would find the cell full; there is none.
-        let _ = self
-            .constants
-            .set(Arc::new(Locked::new(constants.collect())));
+        let _ = self.constants.set(constants.collect());
         Ok(())
+    }
+
+    /// A copy of the constants for one call. Rhai locks the map for every look; calls running side
+    /// by side would wait 10 ms for each other at every collision, and panic after five.
+    fn own_constants(&self) -> Option<rhai::Shared<Locked<Constants>>> {
+        let constants = self.constants.get().filter(|all| !all.is_empty())?;
+        Some(Arc::new(Locked::new(constants.clone())))
     }
 
     /// Wraps a function that will be called with `offered` arguments. It may take fewer of them.
@@ -117,7 +122,7 @@ impl Callback {
         let mut global = program.engine.new_global_runtime_state();
         global.lib.push(program.ast.shared_lib().clone());
         global.source = Some(program.name.as_str().into());
-        global.constants = program.constants.get().cloned();
+        global.constants = program.own_constants();
         let name = self.function.fn_name();
         let source = Some(program.name.as_str());
         let context =

@@ -3,6 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
+use pliant_kernel::registry::Rank;
+
+use crate::script::Script;
+
 /// A script that ships.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shipped {
@@ -12,6 +16,17 @@ pub struct Shipped {
     pub text: String,
     /// The file it was read from, if it was.
     pub path: Option<PathBuf>,
+}
+
+impl From<Shipped> for Script {
+    fn from(shipped: Shipped) -> Self {
+        Self {
+            name: format!("{}.rhai", shipped.name),
+            path: shipped.path,
+            text: shipped.text,
+            rank: Rank::BuiltIn,
+        }
+    }
 }
 
 const EMBEDDED: [(&str, &str); 1] = [("guide", include_str!("../extensions/guide.rhai"))];

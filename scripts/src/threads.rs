@@ -1,9 +1,10 @@
 //! Threads that scripts run on.
 //!
-//! The runtime's blocking pool would do but for two things: its stacks (2 MiB) do not hold 64 calls
-//! of deep expressions, and an overflow ends the process; and a script may wait long, for a dialog
-//! or a process, which must not use up the pool that file access needs. Threads are made when all
-//! are busy and end after some idle time.
+//! The runtime's blocking pool would do but for two things. Its stacks (2 MiB) do not hold the 64
+//! calls a script may nest, and an overflow ends the process: in a debug build of Rhai 1.27, 60 calls
+//! of a plain function take 2.1 MiB, and of one with expressions as deep as the limits allow 26 MiB.
+//! And a script may wait long, for a dialog or a process, which must not use up the pool that file
+//! access needs. Threads are made when all are busy and end after some idle time.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};

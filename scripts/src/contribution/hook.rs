@@ -81,7 +81,8 @@ impl Handler for Hook {
         }
         let mut argument = convert::from_json(payload)?;
         add_alias(&mut argument);
-        let ctx = running.ctx(&text(&argument, "toolCallId"), None);
+        let cwd = text(&argument, "cwd");
+        let ctx = running.ctx(&text(&argument, "toolCallId"), Some(&cwd));
         let field = EDITABLE
             .iter()
             .find(|(name, _)| *name == event)

@@ -157,7 +157,8 @@ async fn what_a_tool_answered_is_shown_and_ends_the_turn() {
     let after = async |text: &str, is_error: bool| {
         let result = json!({"role": "toolResult", "toolCallId": "1", "toolName": "ls",
             "content": [{"type": "text", "text": text}], "isError": is_error});
-        let message = answer(&bench, &[system(&ALL), user("list ."), result]).await;
+        let later = system(&["more"]);
+        let message = answer(&bench, &[system(&ALL), user("list ."), result, later]).await;
         assert_eq!(message["stopReason"], "stop");
         message["content"][0]["text"].as_str().unwrap().to_owned()
     };

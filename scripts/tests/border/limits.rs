@@ -223,6 +223,18 @@ async fn calls_of_one_script_run_side_by_side() {
 }
 
 #[tokio::test]
+async fn constants_are_read_side_by_side() {
+    // Rhai 1.27 locks the constants for every look, and panics when it does not get the lock.
+    let script = format!(
+        "const N = 1; fn sum() {{ let s = 0; for i in 0..20000 {{ s += global::N; }} s }} {}",
+        tool("sum()")
+    );
+    let bench = load(&script).await;
+    let calls = (0..8).map(|_| bench.tool_text("t", json!({})));
+    assert_eq!(futures_util::future::join_all(calls).await, ["20000"; 8]);
+}
+
+#[tokio::test]
 async fn a_variable_used_in_its_own_method_call_is_an_error_and_no_deadlock() {
     let bench = load(&format!(
         "let list = [1, 2]; {}",
