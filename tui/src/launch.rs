@@ -119,14 +119,7 @@ fn agent_dir() -> anyhow::Result<PathBuf> {
 async fn publish_scripts(kernel: &Kernel, args: &Args, agent_dir: &Path) -> anyhow::Result<()> {
     let mut generations = Vec::new();
     for shipped in shipped_extensions() {
-        let name = format!("builtin:{}", shipped.name);
-        let script = Script {
-            name,
-            path: shipped.path,
-            text: shipped.text,
-            rank: Rank::BuiltIn,
-        };
-        generations.extend(load_or_warn(kernel, Ok(script)).await);
+        generations.extend(load_or_warn(kernel, Ok(shipped.into())).await);
     }
     let own = if args.no_extensions {
         Vec::new()
@@ -134,10 +127,10 @@ async fn publish_scripts(kernel: &Kernel, args: &Args, agent_dir: &Path) -> anyh
         scripts_in(&agent_dir.join("extensions"))
     };
     for path in own {
-        generations.extend(load_or_warn(kernel, read_script(&path, Rank::User)).await);
+        generations.extend(load_or_warn(kernel, Script::read(&path, Rank::User)).await);
     }
     for path in &args.extension {
-        generations.push(load(kernel, read_script(path, Rank::CommandLine)?).await?);
+        generations.push(load(kernel, Script::read(path, Rank::CommandLine)?).await?);
     }
     kernel.registry().publish_all(generations);
     Ok(())
@@ -160,33 +153,15 @@ fn scripts_in(directory: &Path) -> Vec<PathBuf> {
 
 async fn load_or_warn(
     kernel: &Kernel,
-    script: anyhow::Result<Script>,
+    script: Result<Script, pliant_sdk::Error>,
 ) -> Option<Arc<dyn Generation>> {
     let loaded = match script {
         Ok(script) => load(kernel, script).await,
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     };
     loaded
         .inspect_err(|error| eprintln!("Warning: {error}"))
         .ok()
-}
-
-fn read_script(path: &Path, rank: Rank) -> anyhow::Result<Script> {
-    let shown = path.display();
-    let bytes = std::fs::read(path).with_context(|| {
-        format!("The extension {shown} cannot be read. Check that the file exists and may be read.")
-    })?;
-    let Ok(text) = String::from_utf8(bytes) else {
-        bail!(
-            "The extension {shown} is not UTF-8 text. Rhai scripts are; native plugins are given with --plugin."
-        );
-    };
-    Ok(Script {
-        name: shown.to_string(),
-        path: Some(std::path::absolute(path)?),
-        text,
-        rank,
-    })
 }
 
 async fn load(kernel: &Kernel, script: Script) -> anyhow::Result<Arc<dyn Generation>> {

@@ -187,7 +187,7 @@ async fn side_by_side<D: Driver>(
     Ok(Batch { results, terminate })
 }
 
-/// Runs `work` and hands on partial results while it runs; later ones are dropped (T6).
+/// Runs `work` and hands on the partial results it makes; ones made after its end are dropped (T6).
 async fn with_updates<T>(
     work: impl Future<Output = T>,
     mut from_tool: mpsc::UnboundedReceiver<ToolResult>,
@@ -198,7 +198,12 @@ async fn with_updates<T>(
         tokio::select! {
             biased;
             Some(partial) = from_tool.recv() => hand_on(partial),
-            done = &mut work => return done,
+            done = &mut work => {
+                while let Ok(partial) = from_tool.try_recv() {
+                    hand_on(partial);
+                }
+                return done;
+            }
         }
     }
 }

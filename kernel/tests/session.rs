@@ -1,0 +1,719 @@
+//! A session from prompt to settled, over in-process sources: a scripted wire, tools and handlers
+//! made with the SDK's own builder. Rules of `kernel.md` and `extensions.md` are named at each test.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use pliant_kernel::models::ModelWish;
+use pliant_kernel::pipeline::{Prompt, PromptError, WhenActive};
+use pliant_kernel::registry::{InProcess, Rank, Source};
+use pliant_kernel::session::{Disposition, PromptEnd, Session, Subscription};
+use pliant_kernel::{Kernel, KernelOptions, OpenOptions, SessionChoice};
+use pliant_sdk::command::{Command, CommandCtx, CommandSpec};
+use pliant_sdk::hook::{InputAnswer, InputEvent, ToolCallAnswer, ToolCallEvent};
+use pliant_sdk::message::{AssistantMessage, Message, StopReason, ToolCall, joined_text};
+use pliant_sdk::provider::{Provider, ProviderSpec, StreamOut, StreamRequest, Wire};
+use pliant_sdk::stream::MessageWriter;
+use pliant_sdk::tool::{ExecutionMode, ToolCtx, ToolResult, ToolSpec};
+use pliant_sdk::{Error, Event, Model, Plugin, Tool};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+/// What the scripted model does next.
+enum Reply {
+    Text(&'static str),
+    Calls(Vec<(&'static str, &'static str, Value)>),
+    Fail(&'static str),
+    /// Says something, then waits until it is dropped.
+    Hang(&'static str),
+}
+
+#[derive(Clone, Default)]
+struct Script {
+    replies: Arc<Mutex<VecDeque<Reply>>>,
+    requests: Arc<Mutex<Vec<Vec<Arc<Message>>>>>,
+}
+
+impl Script {
+    fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self {
+            replies: Arc::new(Mutex::new(replies.into_iter().collect())),
+            ..Self::default()
+        }
+    }
+
+    /// The requests so far, each as `role:text` lines.
+    fn requests(&self) -> Vec<Vec<String>> {
+        let show = |message: &Arc<Message>| match &**message {
+            Message::User(user) => format!("user:{}", user.content.joined_text("")),
+            Message::Assistant(answer) => format!("assistant:{}", joined_text(&answer.content, "")),
+            Message::ToolResult(result) => format!("result:{}", joined_text(&result.content, "")),
+            other => other.role().to_owned(),
+        };
+        self.requests
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|request| request.iter().map(show).collect())
+            .collect()
+    }
+}
+
+struct ScriptedWire(Script);
+
+impl Wire for ScriptedWire {
+    fn api(&self) -> &'static str {
+        "scripted"
+    }
+
+    async fn stream(
+        &self,
+        request: StreamRequest,
+        out: StreamOut,
+    ) -> Result<AssistantMessage, Error> {
+        self.0
+            .requests
+            .lock()
+            .unwrap()
+            .push(request.messages.clone());
+        let reply = self.0.replies.lock().unwrap().pop_front();
+        match reply.ok_or_else(|| Error::failed("the script has no reply left"))? {
+            Reply::Fail(text) => Err(Error::failed(text)),
+            Reply::Text(text) => {
+                let mut writer = MessageWriter::new(request.answer(), &out);
+                text.split_inclusive(' ').for_each(|word| writer.text(word));
+                Ok(writer.finish(None))
+            }
+            Reply::Hang(text) => {
+                MessageWriter::new(request.answer(), &out).text(text);
+                std::future::pending().await
+            }
+            Reply::Calls(calls) => {
+                let mut writer = MessageWriter::new(request.answer(), &out);
+                for (id, name, arguments) in calls {
+                    let arguments = arguments.as_object().cloned().unwrap_or_default();
+                    writer.tool_call(ToolCall {
+                        id: id.into(),
+                        name: name.into(),
+                        arguments,
+                        ..ToolCall::default()
+                    });
+                }
+                Ok(writer.finish(None))
+            }
+        }
+    }
+}
+
+struct ScriptedProvider;
+
+impl Provider for ScriptedProvider {
+    fn spec(&self) -> ProviderSpec {
+        ProviderSpec {
+            name: "fake".into(),
+            keyless: true,
+            ..ProviderSpec::default()
+        }
+    }
+
+    fn models(&self) -> Vec<Model> {
+        vec![Model {
+            id: "m".into(),
+            provider: "fake".into(),
+            api: "scripted".into(),
+            ..Model::default()
+        }]
+    }
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct EchoInput {
+    text: String,
+    /// Milliseconds to wait first.
+    wait: Option<u64>,
+}
+
+/// Answers its text, after a pause if asked; counts how often it ran.
+#[derive(Clone, Default)]
+struct Echo {
+    name: &'static str,
+    mode: ExecutionMode,
+    ran: Arc<AtomicUsize>,
+    running: Arc<Notify>,
+}
+
+impl Tool for Echo {
+    type Input = EchoInput;
+
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            execution_mode: self.mode,
+            ..ToolSpec::new(self.name, "Say it back.")
+        }
+    }
+
+    async fn execute(&self, input: EchoInput, ctx: ToolCtx) -> Result<ToolResult, Error> {
+        self.ran.fetch_add(1, Ordering::SeqCst);
+        ctx.update(&ToolResult::text("so far"));
+        self.running.notify_one();
+        if let Some(ms) = input.wait {
+            ctx.host().sleep_ms(ms).await?;
+        }
+        Ok(ToolResult::text(input.text))
+    }
+}
+
+fn echo(name: &'static str) -> Echo {
+    Echo {
+        name,
+        ..Echo::default()
+    }
+}
+
+struct Scene {
+    session: Session,
+    events: Subscription,
+    script: Script,
+    _dir: tempfile::TempDir,
+}
+
+async fn scene(script: Script, plugin: Plugin) -> Scene {
+    let dir = tempfile::tempdir().unwrap();
+    let options = KernelOptions::new(dir.path().to_path_buf(), dir.path().join("agent"));
+    let kernel = Kernel::boot(options).unwrap();
+    let fake = Plugin::new()
+        .wire(ScriptedWire(script.clone()))
+        .provider(ScriptedProvider);
+    for (name, plugin) in [("fake", fake), ("extension", plugin)] {
+        let source = Source::inline(name, Rank::User);
+        kernel
+            .registry()
+            .publish(Arc::new(InProcess::new(source, plugin).unwrap()));
+    }
+    let open = OpenOptions {
+        session: SessionChoice::New,
+        model: ModelWish {
+            provider: Some("fake".into()),
+            model: Some("m".into()),
+        },
+        ..OpenOptions::default()
+    };
+    let session = kernel.open_session(open).await.unwrap();
+    let events = session.subscribe();
+    Scene {
+        session,
+        events,
+        script,
+        _dir: dir,
+    }
+}
+
+impl Scene {
+    async fn prompt(&self, text: &str) -> PromptEnd {
+        let end = self.session.prompt(Prompt::text(text), |_| ());
+        tokio::time::timeout(Duration::from_secs(10), end)
+            .await
+            .expect("settles")
+            .expect("is accepted")
+    }
+
+    /// The events so far, as short words.
+    fn events(&mut self) -> Vec<String> {
+        let mut words = Vec::new();
+        while let Ok(event) = self.events.try_recv() {
+            words.extend(word(&event));
+        }
+        words
+    }
+}
+
+fn word(event: &Event) -> Option<String> {
+    let json = serde_json::to_value(event).unwrap();
+    let kind = json["type"].as_str().unwrap().to_owned();
+    Some(match event {
+        Event::MessageUpdate { .. } => return None,
+        Event::MessageStart { message } | Event::MessageEnd { message } => {
+            format!("{kind} {}", message.role())
+        }
+        Event::ToolExecutionStart { tool_call_id, .. }
+        | Event::ToolExecutionUpdate { tool_call_id, .. }
+        | Event::ToolExecutionEnd { tool_call_id, .. } => format!("{kind} {tool_call_id}"),
+        Event::QueueUpdate {
+            steering,
+            follow_up,
+        } => format!("{kind} {steering:?} {follow_up:?}"),
+        Event::ExtensionError { event, .. } => format!("{kind} {event}"),
+        _ => kind,
+    })
+}
+
+fn calls<const N: usize>(calls: [(&'static str, &'static str, Value); N]) -> Reply {
+    Reply::Calls(calls.to_vec())
+}
+
+fn result_texts(session: &Session) -> Vec<(String, bool)> {
+    let result = |message: &Arc<Message>| match &**message {
+        Message::ToolResult(result) => Some((joined_text(&result.content, ""), result.is_error)),
+        _ => None,
+    };
+    session.messages().iter().filter_map(result).collect()
+}
+
+#[tokio::test]
+async fn a_prompt_passes_in_the_order_of_events_that_clients_rely_on() {
+    // interfaces §7 (1), L13, L32
+    let mut scene = scene(Script::new([Reply::Text("hello there")]), Plugin::new()).await;
+    let end = scene.prompt("hi").await;
+    assert_eq!(
+        joined_text(&end.last.unwrap().as_assistant().unwrap().content, ""),
+        "hello there"
+    );
+    assert_eq!(
+        scene.events(),
+        [
+            "agent_start",
+            "turn_start",
+            "message_start system",
+            "message_end system",
+            "message_start user",
+            "message_end user",
+            "message_start assistant",
+            "message_end assistant",
+            "turn_end",
+            "agent_end",
+            "agent_settled"
+        ]
+    );
+    assert_eq!(scene.script.requests(), [["system", "user:hi"]]);
+}
+
+#[tokio::test]
+async fn results_stand_in_the_order_of_the_calls_whatever_finishes_first() {
+    // §4.2, invariants 16 and 17
+    let slow_first = calls([
+        ("a", "echo", json!({"text": "A", "wait": 60})),
+        ("b", "echo", json!({"text": "B"})),
+    ]);
+    let mut scene = scene(
+        Script::new([slow_first, Reply::Text("done")]),
+        Plugin::new().tool(echo("echo")),
+    )
+    .await;
+    scene.prompt("go").await;
+    let events = scene.events();
+    let of = |kind: &str| -> Vec<String> {
+        events
+            .iter()
+            .filter(|event| event.starts_with(&format!("{kind} ")))
+            .cloned()
+            .collect()
+    };
+    assert_eq!(
+        of("tool_execution_start"),
+        ["tool_execution_start a", "tool_execution_start b"]
+    );
+    assert_eq!(
+        of("tool_execution_end"),
+        ["tool_execution_end b", "tool_execution_end a"]
+    );
+    assert_eq!(of("tool_execution_update").len(), 2);
+    assert_eq!(
+        result_texts(&scene.session),
+        [("A".into(), false), ("B".into(), false)]
+    );
+    assert_eq!(
+        scene.script.requests()[1][2..],
+        ["assistant:", "result:A", "result:B"]
+    );
+}
+
+#[tokio::test]
+async fn one_sequential_tool_makes_the_whole_batch_sequential() {
+    // T1
+    let both = calls([
+        ("a", "slow", json!({"text": "A", "wait": 30})),
+        ("b", "echo", json!({"text": "B"})),
+    ]);
+    let slow = Echo {
+        mode: ExecutionMode::Sequential,
+        ..echo("slow")
+    };
+    let plugin = Plugin::new().tool(echo("echo")).tool(slow);
+    let mut scene = scene(Script::new([both, Reply::Text("done")]), plugin).await;
+    scene.prompt("go").await;
+    let events = scene.events();
+    let at = |word: &str| events.iter().position(|event| event == word).unwrap();
+    assert!(at("tool_execution_end a") < at("tool_execution_start b"));
+}
+
+#[tokio::test]
+async fn bad_calls_get_an_error_result_and_the_run_goes_on() {
+    // T2, T8, T13, P09
+    let ran = echo("echo");
+    let counter = Arc::clone(&ran.ran);
+    let bad = calls([
+        ("1", "nothing", json!({})),
+        ("2", "echo", json!({"wait": 1})),
+        ("3", "echo", json!({"text": 5})),
+        ("3", "echo", json!({"text": "again"})),
+    ]);
+    let scene = scene(
+        Script::new([bad, Reply::Text("done")]),
+        Plugin::new().tool(ran),
+    )
+    .await;
+    scene.prompt("go").await;
+    let results = result_texts(&scene.session);
+    assert!(
+        results[0].0.contains("no tool \"nothing\"") && results[0].1,
+        "{results:?}"
+    );
+    assert!(
+        results[1]
+            .0
+            .starts_with("Validation failed for tool \"echo\":\n  - text: missing"),
+        "{results:?}"
+    );
+    assert_eq!(results[2], ("5".into(), false));
+    assert!(
+        results[3].1 && results[3].0.contains("appeared twice"),
+        "{results:?}"
+    );
+    assert_eq!(counter.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_handler_can_change_or_block_a_call_and_a_failing_one_blocks() {
+    // T9, T14, extensions §9.2 and §9.3
+    let plugin = Plugin::new()
+        .tool(echo("echo"))
+        .on(|call: ToolCallEvent, _| async move {
+            match call.input["text"].as_str() {
+                Some("block") => Ok(ToolCallAnswer::block("not that")),
+                Some("fail") => Err(Error::failed("the gate is broken")),
+                _ => Ok(ToolCallAnswer::with_input(
+                    json!({"text": 7}).as_object().cloned().unwrap(),
+                )),
+            }
+        });
+    let three = calls([
+        ("1", "echo", json!({"text": "block"})),
+        ("2", "echo", json!({"text": "fail"})),
+        ("3", "echo", json!({"text": "change"})),
+    ]);
+    let mut scene = scene(Script::new([three, Reply::Text("done")]), plugin).await;
+    scene.prompt("go").await;
+    let results = result_texts(&scene.session);
+    assert_eq!(results[0], ("not that".into(), true));
+    assert!(
+        results[1].1 && results[1].0.contains("the gate is broken"),
+        "{results:?}"
+    );
+    // The changed arguments are not validated again: a number reaches a tool that wants a string.
+    assert!(
+        results[2].1 && results[2].0.contains("do not fit the tool"),
+        "{results:?}"
+    );
+    assert!(
+        scene
+            .events()
+            .contains(&"extension_error tool_call".to_owned())
+    );
+    let messages = scene.session.messages();
+    let stored = messages
+        .iter()
+        .find_map(|message| message.as_assistant()?.tool_calls().nth(2).cloned())
+        .unwrap();
+    assert_eq!(stored.arguments["text"], "change");
+}
+
+#[tokio::test]
+async fn steering_enters_before_the_next_request_and_follow_ups_at_the_end() {
+    // L9, P30, P32, invariants 24 and 25
+    let tool = echo("echo");
+    let running = Arc::clone(&tool.running);
+    let first = calls([("1", "echo", json!({"text": "x", "wait": 50}))]);
+    let script = Script::new([first, Reply::Text("one"), Reply::Text("two")]);
+    let mut scene = scene(script, Plugin::new().tool(tool)).await;
+    let session = scene.session.clone();
+    let queueing = async {
+        running.notified().await;
+        for (text, when) in [("later", WhenActive::FollowUp), ("now", WhenActive::Steer)] {
+            let prompt = Prompt {
+                when_active: Some(when),
+                ..Prompt::text(text)
+            };
+            let mut said = None;
+            session
+                .prompt(prompt, |disposition| said = Some(disposition))
+                .await
+                .unwrap();
+            assert_eq!(said, Some(Disposition::Queued));
+        }
+        let refused = session.prompt(Prompt::text("neither"), |_| ()).await;
+        assert_eq!(refused.unwrap_err(), PromptError::Busy);
+    };
+    tokio::join!(scene.prompt("go"), queueing);
+    let requests = scene.script.requests();
+    assert_eq!(requests[1][2..], ["assistant:", "result:x", "user:now"]);
+    assert_eq!(requests[2][5..], ["assistant:one", "user:later"]);
+    let events = scene.events();
+    let settled = events
+        .iter()
+        .filter(|event| *event == "agent_settled")
+        .count();
+    assert_eq!(
+        (settled, events.last().map(String::as_str)),
+        (1, Some("agent_settled"))
+    );
+    assert!(events.contains(&"queue_update [] []".to_owned()));
+}
+
+#[tokio::test]
+async fn of_two_prompts_at_once_one_starts_and_the_other_is_refused() {
+    // P6, invariant 40
+    let slow = calls([("1", "echo", json!({"text": "x", "wait": 20}))]);
+    let script = Script::new([slow, Reply::Text("one")]);
+    let mut scene = scene(script, Plugin::new().tool(echo("echo"))).await;
+    let (a, b) = tokio::join!(
+        scene.session.prompt(Prompt::text("a"), |_| ()),
+        scene.session.prompt(Prompt::text("b"), |_| ())
+    );
+    assert!(a.is_ok());
+    assert_eq!(b.unwrap_err(), PromptError::Busy);
+    assert_eq!(scene.script.requests().len(), 2);
+    assert_eq!(
+        scene
+            .events()
+            .iter()
+            .filter(|event| *event == "agent_settled")
+            .count(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn an_abort_keeps_what_was_said_answers_every_call_and_leaves_the_session_usable() {
+    // L28, K04, K05, invariant 27
+    let tool = echo("echo");
+    let ran = Arc::clone(&tool.ran);
+    let three = calls([
+        ("1", "echo", json!({"text": "x", "wait": 60000})),
+        ("2", "echo", json!({"text": "y", "wait": 60000})),
+        ("3", "nothing", json!({})),
+    ]);
+    let script = Script::new([three, Reply::Text("again"), Reply::Hang("half ")]);
+    let mut scene = scene(script, Plugin::new().tool(tool)).await;
+    let session = scene.session.clone();
+    let (end, ()) = tokio::join!(scene.prompt("go"), async {
+        while ran.load(Ordering::SeqCst) < 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        session.abort().await;
+        assert!(!session.is_running());
+    });
+    let last = end.last.unwrap();
+    assert_eq!(
+        last.as_assistant().unwrap().stop_reason,
+        StopReason::Aborted
+    );
+    let results = result_texts(&scene.session);
+    assert_eq!(results.len(), 3);
+    assert_eq!(results[0], ("so farOperation aborted".into(), true));
+    assert_eq!(
+        scene.events().last().map(String::as_str),
+        Some("agent_settled")
+    );
+
+    scene.prompt("again").await;
+    let session = scene.session.clone();
+    let (end, ()) = tokio::join!(scene.prompt("and again"), async {
+        while !session
+            .messages()
+            .iter()
+            .any(|m| format!("{m:?}").contains("and again"))
+        {
+            tokio::task::yield_now().await;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        session.abort().await;
+    });
+    let last = end.last.unwrap();
+    let answer = last.as_assistant().unwrap();
+    assert_eq!(
+        (answer.stop_reason, joined_text(&answer.content, "")),
+        (StopReason::Aborted, "half ".into())
+    );
+}
+
+#[tokio::test]
+async fn a_failing_provider_is_a_message_and_the_next_prompt_works() {
+    // L16, L21
+    let script = Script::new([Reply::Fail("the service is down"), Reply::Text("fine")]);
+    let mut scene = scene(script, Plugin::new()).await;
+    let end = scene.prompt("go").await;
+    let last = end.last.unwrap();
+    let answer = last.as_assistant().unwrap();
+    assert_eq!(answer.stop_reason, StopReason::Error);
+    assert_eq!(answer.error_message.as_deref(), Some("the service is down"));
+    assert_eq!(
+        scene.events().last().map(String::as_str),
+        Some("agent_settled")
+    );
+    scene.prompt("again").await;
+    assert_eq!(
+        scene.script.requests()[1].last().map(String::as_str),
+        Some("user:again")
+    );
+}
+
+#[tokio::test]
+async fn input_handlers_chain_and_one_that_handles_ends_it() {
+    // P16, extensions §9.1, invariant 30
+    let plugin = Plugin::new()
+        .on(|input: InputEvent, _| async move {
+            match input.text.as_str() {
+                "mine" => Ok(InputAnswer::Handled),
+                text => Ok(InputAnswer::Transform {
+                    text: format!("A<{text}>"),
+                    images: None,
+                }),
+            }
+        })
+        .on(|_: InputEvent, _| async move { Err::<InputAnswer, _>(Error::failed("broken")) })
+        .on(|input: InputEvent, _| async move {
+            Ok(InputAnswer::Transform {
+                text: format!("{}B", input.text),
+                images: None,
+            })
+        });
+    let mut scene = scene(Script::new([Reply::Text("ok")]), plugin).await;
+    let mut said = None;
+    scene
+        .session
+        .prompt(Prompt::text("mine"), |disposition| said = Some(disposition))
+        .await
+        .unwrap();
+    assert_eq!(said, Some(Disposition::Handled));
+    assert!(scene.script.requests().is_empty());
+    scene.prompt("hello").await;
+    assert_eq!(scene.script.requests(), [["system", "user:A<hello>B"]]);
+    assert!(scene.events().contains(&"extension_error input".to_owned()));
+}
+
+struct Fails;
+
+impl Command for Fails {
+    fn spec(&self) -> CommandSpec {
+        CommandSpec::new("fails", "Always.")
+    }
+
+    async fn run(&self, args: String, _: CommandCtx) -> Result<(), Error> {
+        Err(Error::failed(format!("args were {args:?}")))
+    }
+}
+
+#[tokio::test]
+async fn a_command_consumes_the_input_even_when_it_fails_and_unknown_ones_are_text() {
+    // P11
+    let mut scene = scene(
+        Script::new([Reply::Text("ok")]),
+        Plugin::new().command(Fails),
+    )
+    .await;
+    scene.prompt("/fails a b").await;
+    assert!(scene.script.requests().is_empty());
+    assert_eq!(scene.events(), ["extension_error command"]);
+    scene.prompt("/unknown x").await;
+    assert_eq!(scene.script.requests(), [["system", "user:/unknown x"]]);
+}
+
+#[tokio::test]
+async fn a_message_end_handler_replaces_what_is_stored_but_not_the_role() {
+    // G7, extensions §9.5
+    let plugin = Plugin::new().on_event("message_end", |event, _| async move {
+        let mut message = event["message"].clone();
+        match message["role"].as_str() {
+            Some("user") => message["content"] = json!("rewritten"),
+            Some("assistant") => message["role"] = json!("user"),
+            _ => return Ok(Value::Null),
+        }
+        Ok(json!({ "message": message }))
+    });
+    let scene = scene(Script::new([Reply::Text("ok")]), plugin).await;
+    scene.prompt("hello").await;
+    assert_eq!(scene.script.requests(), [["system", "user:rewritten"]]);
+    assert_eq!(scene.session.messages().last().unwrap().role(), "assistant");
+}
+
+#[tokio::test]
+async fn a_tool_that_appears_between_turns_is_declared_and_the_prompt_patched() {
+    // L24, L26, R12, invariant 14
+    let dir = tempfile::tempdir().unwrap();
+    let kernel = Kernel::boot(KernelOptions::new(
+        dir.path().to_path_buf(),
+        dir.path().join("agent"),
+    ))
+    .unwrap();
+    let script = Script::new([
+        calls([("1", "echo", json!({"text": "x"}))]),
+        Reply::Text("a"),
+        Reply::Text("b"),
+    ]);
+    let registry = Arc::clone(kernel.registry());
+    let publish = |name: &str, plugin: Plugin| {
+        let source = Source::inline(name, Rank::User);
+        registry.publish(Arc::new(InProcess::new(source, plugin).unwrap()));
+    };
+    publish(
+        "fake",
+        Plugin::new()
+            .wire(ScriptedWire(script.clone()))
+            .provider(ScriptedProvider),
+    );
+    let adding = Arc::clone(kernel.registry());
+    publish(
+        "extension",
+        Plugin::new()
+            .tool(echo("echo"))
+            .on(move |_: ToolCallEvent, _| {
+                let late = Plugin::new().tool(echo("late"));
+                adding.publish(Arc::new(
+                    InProcess::new(Source::inline("late", Rank::User), late).unwrap(),
+                ));
+                async { Ok(ToolCallAnswer::default()) }
+            }),
+    );
+    let model = ModelWish {
+        provider: Some("fake".into()),
+        model: Some("m".into()),
+    };
+    let session = kernel
+        .open_session(OpenOptions {
+            model,
+            ..OpenOptions::default()
+        })
+        .await
+        .unwrap();
+    session.prompt(Prompt::text("go"), |_| ()).await.unwrap();
+    let requests = script.requests.lock().unwrap().clone();
+    let added = |message: &Arc<Message>| match &**message {
+        Message::System(system) => system.tools_added.clone(),
+        _ => None,
+    };
+    let last: Vec<_> = requests[1]
+        .iter()
+        .filter_map(added)
+        .flatten()
+        .map(|tool| tool.name)
+        .collect();
+    assert_eq!(last, ["echo", "late"]);
+    assert!(
+        requests[0]
+            .iter()
+            .zip(&requests[1])
+            .all(|(a, b)| Arc::ptr_eq(a, b) || a == b)
+    );
+}
