@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pliant_sdk::host::{BoxFuture, Host};
 use pliant_sdk::message::ThinkingLevel;
-use pliant_sdk::plugin::{CallCtx, Caller, Flow};
+use pliant_sdk::plugin::CallCtx;
 use pliant_sdk::{Error, Model};
 use serde_json::json;
 use thiserror::Error as ThisError;
@@ -420,24 +420,12 @@ fn model_asker(host: Arc<HostServices>) -> crate::models::ModelAsker {
     Box::new(move |provider| {
         let services = host.for_source(provider.source(), None);
         Box::pin(async move {
-            let ctx = CallCtx::new(Arc::new(Silent), Host::from_shared(services));
+            let ctx = CallCtx::answer_only(Host::from_shared(services));
             provider
                 .invoke::<Vec<Model>>("models", &json!(null), ctx)
                 .await
         })
     })
-}
-
-struct Silent;
-
-impl Caller for Silent {
-    fn cancelled(&self) -> bool {
-        false
-    }
-
-    fn emit(&self, _: &[u8]) -> Flow {
-        Flow::Continue
-    }
 }
 
 /// The source of what the embedding program registers itself.

@@ -13,7 +13,6 @@ use pliant_sdk::{Error, Event};
 use serde_json::{Map, Value, json};
 
 use super::RunHost;
-use super::toolbox::Silent;
 use crate::agent::Verdict;
 use crate::registry::{Dispatcher, HookPoint, Snapshot, Source};
 
@@ -27,8 +26,7 @@ where
     F: for<'a> AsyncFnOnce(Dispatcher<'a>, T) -> T,
 {
     let snapshot: Arc<Snapshot> = host.registry().snapshot();
-    let ctx =
-        |source: &Source| CallCtx::new(Arc::new(Silent), Host::from_shared(host.services(source)));
+    let ctx = |source: &Source| CallCtx::answer_only(Host::from_shared(host.services(source)));
     let report = |failure| host.report(failure);
     match Dispatcher::new(&snapshot, point, Some(HANDLER_LIMIT), &ctx, &report) {
         Some(dispatcher) => then(dispatcher, nobody).await,

@@ -111,9 +111,8 @@ struct RegisteredTool {
 }
 
 impl RegisteredTool {
-    fn ctx(&self, caller: impl Caller + 'static) -> CallCtx {
-        let services = (self.services)(self.tool.source());
-        CallCtx::new(Arc::new(caller), Host::from_shared(services))
+    fn host(&self) -> Host {
+        Host::from_shared((self.services)(self.tool.source()))
     }
 }
 
@@ -127,7 +126,7 @@ impl ToolRunner for RegisteredTool {
     }
 
     fn prepare(&self, arguments: Value) -> BoxFuture<'static, Result<Value, Error>> {
-        let ctx = self.ctx(Silent);
+        let ctx = CallCtx::answer_only(self.host());
         let tool = Arc::clone(&self.tool);
         Box::pin(async move { tool.invoke("prepare", &arguments, ctx).await })
     }
@@ -139,7 +138,7 @@ impl ToolRunner for RegisteredTool {
         updates: mpsc::UnboundedSender<ToolResult>,
         cancel: CancellationToken,
     ) -> BoxFuture<'static, Result<ToolResult, Error>> {
-        let ctx = self.ctx(ToolCaller { updates, cancel });
+        let ctx = CallCtx::new(Arc::new(ToolCaller { updates, cancel }), self.host());
         let tool = Arc::clone(&self.tool);
         let execute = ToolExecute {
             tool_call_id: call_id.to_owned(),
@@ -170,18 +169,5 @@ impl Caller for ToolCaller {
         } else {
             Flow::Stop
         }
-    }
-}
-
-/// A caller that wants only the answer.
-pub(super) struct Silent;
-
-impl Caller for Silent {
-    fn cancelled(&self) -> bool {
-        false
-    }
-
-    fn emit(&self, _: &[u8]) -> Flow {
-        Flow::Continue
     }
 }

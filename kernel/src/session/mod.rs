@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pliant_sdk::message::{Content, Extra, MessageContent, ThinkingLevel, UserMessage};
-use pliant_sdk::plugin::{CallCtx, Caller, Flow};
+use pliant_sdk::plugin::CallCtx;
 use pliant_sdk::{Error, Event, Host, Message, Model};
 use serde_json::json;
 use tokio::sync::Notify;
@@ -439,19 +439,6 @@ impl Drop for Claimed {
     }
 }
 
-/// A caller that wants only the answer of a command or handler.
-struct Silent;
-
-impl Caller for Silent {
-    fn cancelled(&self) -> bool {
-        false
-    }
-
-    fn emit(&self, _: &[u8]) -> Flow {
-        Flow::Continue
-    }
-}
-
 impl Shared {
     fn tree(&self) -> MutexGuard<'_, SessionTree> {
         lock(&self.tree)
@@ -482,13 +469,13 @@ impl Shared {
     }
 
     fn now_ms(&self) -> i64 {
-        i64::try_from(crate::host::clock::now_ms()).unwrap_or(i64::MAX)
+        crate::host::clock::now_ms()
     }
 
     fn call_ctx(self: &Arc<Self>, source: &Source) -> CallCtx {
         let actions: Arc<dyn Actions> = Arc::clone(self) as Arc<dyn Actions>;
         let services = self.equipment.host.for_source(source, Some(actions));
-        CallCtx::new(Arc::new(Silent), Host::from_shared(services))
+        CallCtx::answer_only(Host::from_shared(services))
     }
 
     async fn publish_reports(&self) {

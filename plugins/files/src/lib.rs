@@ -16,7 +16,6 @@ mod write;
 mod listing;
 mod paths;
 mod truncate;
-mod utf8;
 mod walk;
 
 #[cfg(test)]

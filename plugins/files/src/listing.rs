@@ -4,7 +4,9 @@
 use pliant_sdk::tool::ToolResult;
 use serde_json::{Map, json};
 
-use crate::truncate::{Head, MAX_BYTES, NO_LINE_LIMIT, size, with_note};
+use pliant_sdk::truncation::{MAX_BYTES, size};
+
+use crate::truncate::{Head, NO_LINE_LIMIT, with_note};
 
 /// Words of one tool for its listing.
 pub(crate) struct Words {

@@ -2,39 +2,10 @@
 //! the byte limit would be passed. Text comes in pieces of any size and only what will be shown is
 //! kept, so a caller may push a file of any length.
 
-use serde::Serialize;
+use pliant_sdk::truncation::{Limit, Truncation};
 
-/// Lines that a file's text may have in one answer.
-pub(crate) const MAX_LINES: usize = 2000;
-/// UTF-8 bytes that a text may have in one answer.
-pub(crate) const MAX_BYTES: usize = 50 * 1024;
 /// "No line limit" as a number that every JSON reader keeps exact.
 pub(crate) const NO_LINE_LIMIT: usize = (1 << 53) - 1;
-
-/// What was shown of a text and what not; stored as `details.truncation`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Truncation {
-    pub(crate) content: String,
-    pub(crate) truncated: bool,
-    pub(crate) truncated_by: Option<Limit>,
-    pub(crate) total_lines: usize,
-    pub(crate) total_bytes: usize,
-    pub(crate) output_lines: usize,
-    pub(crate) output_bytes: usize,
-    pub(crate) last_line_partial: bool,
-    pub(crate) first_line_exceeds_limit: bool,
-    pub(crate) max_lines: usize,
-    pub(crate) max_bytes: usize,
-}
-
-/// The limit that was met first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Limit {
-    Lines,
-    Bytes,
-}
 
 /// Keeps the head of a text that arrives in pieces.
 #[derive(Debug)]
@@ -142,20 +113,6 @@ impl Head {
             max_bytes: self.max_bytes,
             content: self.kept,
         }
-    }
-}
-
-/// `NB`, `N.NKB` or `N.NMB`.
-pub(crate) fn size(bytes: usize) -> String {
-    const KIB: f64 = 1024.0;
-    #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
-    let exact = bytes as f64;
-    if exact < KIB {
-        format!("{bytes}B")
-    } else if exact < KIB * KIB {
-        format!("{:.1}KB", exact / KIB)
-    } else {
-        format!("{:.1}MB", exact / (KIB * KIB))
     }
 }
 
@@ -280,28 +237,6 @@ mod tests {
             serde_json::json!({"content": "1", "truncated": true, "truncatedBy": "lines",
             "totalLines": 2, "totalBytes": 3, "outputLines": 1, "outputBytes": 1,
             "lastLinePartial": false, "firstLineExceedsLimit": false, "maxLines": 1, "maxBytes": 9})
-        );
-    }
-
-    #[test]
-    fn sizes_have_one_decimal_and_1024_steps() {
-        let shown: Vec<_> = [
-            0,
-            1023,
-            1024,
-            1536,
-            51_200,
-            1024 * 1024 - 1,
-            1024 * 1024,
-            5_767_168,
-        ]
-        .map(size)
-        .into();
-        assert_eq!(
-            shown,
-            [
-                "0B", "1023B", "1.0KB", "1.5KB", "50.0KB", "1024.0KB", "1.0MB", "5.5MB"
-            ]
         );
     }
 }

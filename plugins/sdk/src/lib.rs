@@ -74,6 +74,9 @@ mod lenient;
 pub mod partial_json;
 pub mod sse;
 
+pub mod truncation;
+pub mod utf8;
+
 pub use error::Error;
 pub use event::Event;
 pub use export::Init;

@@ -55,6 +55,21 @@ impl CallCtx {
         Self { caller, host }
     }
 
+    /// A call whose caller wants only the answer: nothing is cancelled, what is emitted goes nowhere.
+    #[must_use]
+    pub fn answer_only(host: Host) -> Self {
+        struct AnswerOnly;
+        impl Caller for AnswerOnly {
+            fn cancelled(&self) -> bool {
+                false
+            }
+            fn emit(&self, _: &[u8]) -> Flow {
+                Flow::Continue
+            }
+        }
+        Self::new(Arc::new(AnswerOnly), host)
+    }
+
     /// Whether the caller has given up.
     #[must_use]
     pub fn cancelled(&self) -> bool {

@@ -15,7 +15,7 @@ use pliant_sdk::tool::{Tool, ToolCtx, ToolResult, ToolSpec};
 use serde_json::{Value, json};
 
 use crate::output::Output;
-use crate::tail::{Limit, Truncation, size};
+use pliant_sdk::truncation::{Limit, Truncation, size};
 
 /// Time between two partial results.
 const UPDATE_EVERY: Duration = Duration::from_millis(100);

@@ -8,7 +8,6 @@ mod bash;
 mod output;
 mod spill;
 mod tail;
-mod utf8;
 
 use pliant_sdk::{Error, Host, Init, Plugin};
 

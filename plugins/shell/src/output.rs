@@ -2,8 +2,10 @@
 //! text, and the whole in a file once it is over a limit.
 
 use crate::spill::Spill;
-use crate::tail::{self, MAX_BYTES, MAX_LINES, Totals, Truncation};
-use crate::utf8::Decoder;
+use pliant_sdk::truncation::{MAX_BYTES, MAX_LINES, Truncation, size};
+use pliant_sdk::utf8::Decoder;
+
+use crate::tail::{self, Totals};
 
 /// Bytes kept of either end for programs (`structuredContent`).
 const HALF: usize = 512 * 1024;
@@ -32,14 +34,15 @@ impl Output {
     /// Takes the next raw bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.spill.push(bytes);
-        let text = self.decoder.push(bytes);
-        self.keep(&text);
+        let mut decoder = std::mem::take(&mut self.decoder);
+        decoder.push(bytes, |text| self.keep(text));
+        self.decoder = decoder;
     }
 
     /// No more bytes follow.
     pub(crate) fn finish(&mut self) {
-        let text = self.decoder.finish();
-        self.keep(text);
+        let mut decoder = std::mem::take(&mut self.decoder);
+        decoder.finish(|text| self.keep(text));
     }
 
     /// The part for a conversation.
@@ -60,7 +63,7 @@ impl Output {
         if omitted == 0 {
             return ([&self.head, end].concat(), false);
         }
-        let marker = format!("\n\n[{} left out here]\n\n", tail::size(omitted));
+        let marker = format!("\n\n[{} left out here]\n\n", size(omitted));
         ([&self.head, marker.as_str(), end].concat(), true)
     }
 

@@ -1,37 +1,7 @@
 //! What a model is shown of an output: its end, in whole lines, within two limits (`extensions.md`
 //! §8.1). A final line feed ends the last line and does not begin another one.
 
-use serde::Serialize;
-
-/// Lines shown.
-pub(crate) const MAX_LINES: usize = 2000;
-/// UTF-8 bytes shown.
-pub(crate) const MAX_BYTES: usize = 50 * 1024;
-
-/// What was shown of an output and what not; stored as `details.truncation`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Truncation {
-    pub(crate) content: String,
-    pub(crate) truncated: bool,
-    pub(crate) truncated_by: Option<Limit>,
-    pub(crate) total_lines: usize,
-    pub(crate) total_bytes: usize,
-    pub(crate) output_lines: usize,
-    pub(crate) output_bytes: usize,
-    pub(crate) last_line_partial: bool,
-    pub(crate) first_line_exceeds_limit: bool,
-    pub(crate) max_lines: usize,
-    pub(crate) max_bytes: usize,
-}
-
-/// The limit that was met first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Limit {
-    Lines,
-    Bytes,
-}
+use pliant_sdk::truncation::{Limit, Truncation};
 
 /// Counts of a text that is not kept whole.
 #[derive(Debug, Clone, Copy, Default)]
@@ -150,19 +120,6 @@ fn end_of(text: &str, max_lines: usize, max_bytes: usize) -> Shown<'_> {
     }
 }
 
-/// `NB`, `N.NKB` or `N.NMB`.
-pub(crate) fn size(bytes: usize) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
-    let kib = bytes as f64 / 1024.0;
-    if bytes < 1024 {
-        format!("{bytes}B")
-    } else if kib < 1024.0 {
-        format!("{kib:.1}KB")
-    } else {
-        format!("{:.1}MB", kib / 1024.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,11 +222,5 @@ mod tests {
                 "totalLines": 2, "totalBytes": 3, "outputLines": 1, "outputBytes": 1,
                 "lastLinePartial": false, "firstLineExceedsLimit": false, "maxLines": 1, "maxBytes": 9})
         );
-    }
-
-    #[test]
-    fn sizes_have_one_decimal_and_1024_steps() {
-        let sizes = [0, 1023, 1024, 51_200, 1024 * 1024, 5_767_168].map(size);
-        assert_eq!(sizes, ["0B", "1023B", "1.0KB", "50.0KB", "1.0MB", "5.5MB"]);
     }
 }

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use self::diff::Diff;
 use self::source::Source;
 use crate::paths;
-use crate::truncate::size;
+use pliant_sdk::truncation::size;
 
 /// Largest file that is edited; it is in memory several times meanwhile.
 const MAX_FILE: usize = 64 * 1024 * 1024;

@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 use self::image::{Format, Limits, Prepared};
 use self::source::Source;
 use self::window::{End, Selection, Window};
-use crate::truncate;
-use crate::truncate::{MAX_BYTES, Truncation, size, with_note};
-use crate::utf8::Decoder;
+use crate::truncate::with_note;
+use pliant_sdk::truncation::{self, MAX_BYTES, Truncation, size};
+use pliant_sdk::utf8::Decoder;
 
 /// Largest image file that is read.
 const MAX_IMAGE: usize = 64 * 1024 * 1024;
@@ -128,10 +128,10 @@ fn note(
         ));
     }
     match shown.truncated_by {
-        Some(truncate::Limit::Lines) => Some(format!(
+        Some(truncation::Limit::Lines) => Some(format!(
             "Lines {first}-{last} of {total}. Read on with offset={next}."
         )),
-        Some(truncate::Limit::Bytes) => Some(format!(
+        Some(truncation::Limit::Bytes) => Some(format!(
             "Lines {first}-{last} of {total}, as many as fit into {}. Read on with offset={next}.",
             size(MAX_BYTES)
         )),

@@ -1,7 +1,9 @@
 //! Which lines of a file a call asks for, and the window over a stream of text that keeps them and
 //! counts the rest.
 
-use crate::truncate::{Head, MAX_BYTES, MAX_LINES, Truncation};
+use pliant_sdk::truncation::{MAX_BYTES, MAX_LINES, Truncation};
+
+use crate::truncate::Head;
 
 /// The lines asked for, counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,16 +1,16 @@
-//! Bytes that arrive in chunks become text. A character cut by a chunk's edge is put together
+//! Bytes that arrive in chunks become text, for tools that stream files and output. A character cut by a chunk's edge is put together
 //! again; bytes that are no UTF-8 become replacement characters, as many as for the whole text.
 
 /// Decodes one stream.
 #[derive(Debug, Default)]
-pub(crate) struct Decoder {
+pub struct Decoder {
     /// The begun character at the end of the last chunk, at most three bytes.
     begun: Vec<u8>,
 }
 
 impl Decoder {
     /// Hands the text of the next chunk to `sink`, in pieces.
-    pub(crate) fn push(&mut self, chunk: &[u8], mut sink: impl FnMut(&str)) {
+    pub fn push(&mut self, chunk: &[u8], mut sink: impl FnMut(&str)) {
         let joined;
         let mut rest = chunk;
         if !self.begun.is_empty() {
@@ -35,7 +35,7 @@ impl Decoder {
     }
 
     /// The stream is over: a begun character will never be complete.
-    pub(crate) fn finish(&mut self, mut sink: impl FnMut(&str)) {
+    pub fn finish(&mut self, mut sink: impl FnMut(&str)) {
         if !std::mem::take(&mut self.begun).is_empty() {
             sink("\u{FFFD}");
         }
