@@ -82,11 +82,21 @@ pub struct EventReceiver {
 }
 
 impl EventReceiver {
+    /// Takes what is there, without waiting.
+    pub fn take_ready(&mut self, batch: &mut Vec<StreamEvent>) {
+        while let Ok(event) = self.rx.try_recv() {
+            self.backlog.waiting.fetch_sub(1, Ordering::Relaxed);
+            batch.push(event);
+        }
+        self.backlog.taken.notify_waiters();
+    }
+
     /// Takes up to `limit` events; answers how many, 0 when the sender is gone.
     pub async fn take(&mut self, batch: &mut Vec<StreamEvent>, limit: usize) -> usize {
         let taken = self.rx.recv_many(batch, limit).await;
         self.backlog.waiting.fetch_sub(taken, Ordering::Relaxed);
-        self.backlog.taken.notify_one();
+        // Every waiting sender: several may share the channel.
+        self.backlog.taken.notify_waiters();
         taken
     }
 }
@@ -103,12 +113,13 @@ mod tests {
             .find(|sent| *sent == Sent::Behind);
         assert_eq!(behind, Some(Sent::Behind));
         let mut batch = Vec::new();
-        let (_, ()) = tokio::join!(
+        let (_, (), ()) = tokio::join!(
             async {
                 while batch.len() <= SLOW_AT {
                     rx.take(&mut batch, 64).await;
                 }
             },
+            tx.ready(),
             tx.ready()
         );
         drop(rx);

@@ -1,7 +1,8 @@
 //! One request to a model: which source answers it, and what of the conversation it already holds.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pliant_sdk::error::code;
 use pliant_sdk::host::{BoxFuture, ByteStream, Host, Services};
@@ -12,7 +13,7 @@ use pliant_sdk::{Error, Model, StreamEvent};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Answer, EventSender, Sent, event_channel};
-use crate::registry::{Registered, Snapshot, Source};
+use crate::registry::{MakeServices, Registered, Snapshot, Source};
 
 /// What to ask.
 #[derive(Debug)]
@@ -29,13 +30,20 @@ pub struct ModelRequest {
     pub now_ms: i64,
 }
 
-/// Makes the services of a source.
-type MakeServices = Box<dyn Fn(&Source) -> Arc<dyn Services> + Send + Sync>;
+/// What a source was last sent of a conversation.
+struct Sent {
+    revision: u64,
+    messages: Vec<Arc<Message>>,
+}
+
+/// By conversation and source: a session that switches between wires goes on from each one's own state.
+type SentTo = Mutex<HashMap<(String, String), Sent>>;
 
 /// Sends requests. Remembers per conversation what its source holds, so that only new messages cross.
 pub struct ModelClient {
     services: MakeServices,
-    sent: Arc<Mutex<HashMap<String, Vec<Arc<Message>>>>>,
+    sent: Arc<SentTo>,
+    revisions: Arc<AtomicU64>,
 }
 
 impl std::fmt::Debug for ModelClient {
@@ -48,10 +56,12 @@ impl ModelClient {
     /// `services` makes the services of a source.
     #[must_use]
     pub fn new(services: MakeServices) -> Self {
-        Self {
-            services,
-            sent: Arc::default(),
-        }
+        Self { services, sent: Arc::default(), revisions: Arc::new(AtomicU64::new(1)) }
+    }
+
+    /// Forgets a conversation that has ended.
+    pub fn forget(&self, conversation: &str) {
+        lock(&self.sent).retain(|(id, _), _| id != conversation);
     }
 
     /// Opens the stream of an answer (L20, G12). The wire's code is loaded here, on first use (G14).
@@ -90,51 +100,41 @@ impl ModelClient {
         ctx: CallCtx,
     ) -> BoxFuture<'static, Result<AssistantMessage, Error>> {
         let sent = Arc::clone(&self.sent);
+        let revisions = Arc::clone(&self.revisions);
         Box::pin(async move {
-            let keep = kept(&sent, &request);
-            let first = target.stream(payload(&request, keep)?, ctx.clone()).await;
+            let key = request.conversation.clone().map(|id| (id, target.source().name.clone()));
+            let before = key.as_ref().and_then(|key| lock(&sent).remove(key));
+            let revision = revisions.fetch_add(1, Ordering::Relaxed);
+            let first = target.stream(payload(&request, before.as_ref(), revision)?, ctx.clone()).await;
             let answer = match first {
                 // The source was loaded anew, or forgot: it gets everything once.
                 Err(error) if error.is(code::CONVERSATION_UNKNOWN) => {
-                    target.stream(payload(&request, 0)?, ctx).await
+                    target.stream(payload(&request, None, revision)?, ctx).await?
                 }
-                other => other,
+                other => other?,
             };
-            let answer = answer?;
-            remember(&sent, request);
+            // What the source holds is known again only now: a request that was cut off or failed may
+            // or may not have reached it, so the one after that is sent whole.
+            if let Some(key) = key {
+                lock(&sent).insert(key, Sent { revision, messages: request.messages });
+            }
             serde_json::from_slice(&answer).map_err(Error::from)
         })
     }
 }
 
-/// How many leading messages the source holds already: those that are the same values. What it holds
-/// is known again only when this request has been answered; one that was cut off or failed may or
-/// may not have reached the source, so the request after it is sent whole.
-fn kept(sent: &Mutex<HashMap<String, Vec<Arc<Message>>>>, request: &ModelRequest) -> usize {
-    let mut sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
-    let before = request.conversation.as_ref().and_then(|id| sent.remove(id));
-    before.map_or(0, |before| {
-        before
-            .iter()
-            .zip(&request.messages)
-            .take_while(|(old, new)| Arc::ptr_eq(old, new))
-            .count()
-    })
+fn lock(sent: &SentTo) -> MutexGuard<'_, HashMap<(String, String), Sent>> {
+    sent.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn remember(sent: &Mutex<HashMap<String, Vec<Arc<Message>>>>, request: ModelRequest) {
-    if let Some(id) = request.conversation {
-        sent.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(id, request.messages);
-    }
-}
-
-fn payload(request: &ModelRequest, keep: usize) -> Result<Vec<u8>, Error> {
-    let conversation = request
-        .conversation
-        .clone()
-        .map(|id| Conversation { id, keep });
+/// The request as it crosses: without the leading messages that are the same values as before.
+fn payload(request: &ModelRequest, before: Option<&Sent>, revision: u64) -> Result<Vec<u8>, Error> {
+    let same = |before: &Sent| {
+        before.messages.iter().zip(&request.messages).take_while(|(old, new)| Arc::ptr_eq(old, new)).count()
+    };
+    let keep = before.map_or(0, same);
+    let after = before.map_or(0, |before| before.revision);
+    let conversation = request.conversation.clone().map(|id| Conversation { id, after, revision, keep });
     Ok(serde_json::to_vec(&StreamPayload {
         model: request.model.clone(),
         options: request.options.clone(),

@@ -4,9 +4,10 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use pliant_sdk::Error;
-use pliant_sdk::host::BoxFuture;
+use pliant_sdk::host::{BoxFuture, Services};
 use pliant_sdk::plugin::{Invocation, Plugin};
 use serde::Serialize;
 use serde_json::Value;
@@ -33,6 +34,9 @@ pub trait Generation: Send + Sync {
     /// `unsupported` for an operation the source does not know.
     fn control(&self, op: &str, payload: &[u8]) -> Result<Vec<u8>, Error>;
 }
+
+/// Makes the services of a source.
+pub type MakeServices = Arc<dyn Fn(&Source) -> Arc<dyn Services> + Send + Sync>;
 
 /// Who brought a contribution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

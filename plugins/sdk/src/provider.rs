@@ -198,13 +198,18 @@ pub struct StreamPayload {
     pub messages: Vec<Arc<Message>>,
 }
 
-/// A conversation that sender and receiver both hold.
+/// A conversation that sender and receiver both hold. Every request that is sent gets a revision, so
+/// that both know whether they speak of the same messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conversation {
     /// Name, unique per kernel.
     pub id: String,
-    /// How many leading messages of the previous request stay. The receiver answers
-    /// [`code::CONVERSATION_UNKNOWN`] when it holds fewer.
+    /// The revision this request goes on from. The receiver answers [`code::CONVERSATION_UNKNOWN`]
+    /// when it holds another one.
+    pub after: u64,
+    /// The revision of this request; grows from request to request.
+    pub revision: u64,
+    /// How many leading messages of `after` stay; 0 when this request is whole.
     pub keep: usize,
 }
 
@@ -216,6 +221,7 @@ pub struct Conversations {
 
 struct Held {
     id: String,
+    revision: u64,
     messages: Vec<Arc<Message>>,
     cache: Cache,
 }
@@ -229,33 +235,24 @@ impl Conversations {
     /// # Errors
     /// [`code::CONVERSATION_UNKNOWN`] when the kept messages are not held.
     pub fn request(&self, payload: StreamPayload) -> Result<StreamRequest, Error> {
-        let StreamPayload {
-            model,
-            options,
-            conversation,
-            messages,
-        } = payload;
-        let Some(Conversation { id, keep }) = conversation else {
+        let StreamPayload { model, options, conversation, messages } = payload;
+        let Some(Conversation { id, after, revision, keep }) = conversation else {
             return Ok(StreamRequest::new(model, options, messages));
         };
-        let mut held = self
-            .held
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mut entry = match held.iter().position(|entry| entry.id == id) {
-            Some(index) => held.remove(index),
-            None => Held {
-                id,
-                messages: Vec::new(),
-                cache: Cache::default(),
-            },
-        };
-        if entry.messages.len() < keep {
-            return Err(Error::new(
-                code::CONVERSATION_UNKNOWN,
-                "the conversation is not held here",
-            ));
+        let mut held = self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let place = held.iter().position(|entry| entry.id == id);
+        if keep > 0 && !place.is_some_and(|at| held[at].revision == after && held[at].messages.len() >= keep) {
+            return Err(Error::new(code::CONVERSATION_UNKNOWN, "the conversation is not held here"));
         }
+        // A request that was given up may arrive after the one that followed it.
+        if place.is_some_and(|at| held[at].revision > revision) {
+            return Ok(StreamRequest::new(model, options, messages));
+        }
+        let mut entry = match place {
+            Some(at) => held.remove(at),
+            None => Held { id, revision, messages: Vec::new(), cache: Cache::default() },
+        };
+        entry.revision = revision;
         entry.messages.truncate(keep);
         entry.messages.extend(messages);
         let request = StreamRequest {
@@ -332,36 +329,40 @@ impl EventSink for &StreamOut {
 mod tests {
     use super::*;
 
-    fn payload(keep: usize, texts: &[&str]) -> StreamPayload {
+    fn payload(after: u64, revision: u64, keep: usize, texts: &[&str]) -> StreamPayload {
         StreamPayload {
             model: Model::default(),
             options: StreamOptions::default(),
-            conversation: Some(Conversation {
-                id: "c".into(),
-                keep,
-            }),
-            messages: texts
-                .iter()
-                .map(|t| Arc::new(Message::user(*t, 0)))
-                .collect(),
+            conversation: Some(Conversation { id: "c".into(), after, revision, keep }),
+            messages: texts.iter().map(|t| Arc::new(Message::user(*t, 0))).collect(),
         }
     }
 
     #[test]
     fn kept_messages_are_the_same_values_and_the_cache_survives() {
         let held = Conversations::default();
-        let first = held.request(payload(0, &["a", "b"])).unwrap();
+        let first = held.request(payload(0, 1, 0, &["a", "b"])).unwrap();
         first.with_cache(|n: &mut u32| *n = 7);
-        let second = held.request(payload(1, &["c"])).unwrap();
+        let second = held.request(payload(1, 2, 1, &["c"])).unwrap();
         assert!(Arc::ptr_eq(&first.messages[0], &second.messages[0]));
         assert_eq!(second.messages.len(), 2);
         assert_eq!(second.with_cache(|n: &mut u32| *n), 7);
     }
 
     #[test]
+    fn messages_of_another_revision_are_never_taken_for_the_kept_ones() {
+        let held = Conversations::default();
+        held.request(payload(0, 1, 0, &["a", "b", "c"])).unwrap();
+        held.request(payload(1, 5, 1, &["x", "y"])).unwrap();
+        assert!(held.request(payload(1, 6, 3, &["q"])).unwrap_err().is(code::CONVERSATION_UNKNOWN));
+        // One that was given up and arrives late is answered, but changes nothing that is held.
+        assert_eq!(held.request(payload(0, 2, 0, &["late"])).unwrap().messages.len(), 1);
+        assert_eq!(held.request(payload(5, 7, 3, &["z"])).unwrap().messages.len(), 4);
+    }
+
+    #[test]
     fn a_conversation_that_is_not_held_is_asked_for_whole() {
-        let error = Conversations::default()
-            .request(payload(3, &[]))
+        let error = Conversations::default().request(payload(1, 2, 3, &[]))
             .unwrap_err();
         assert!(error.is(code::CONVERSATION_UNKNOWN));
     }
