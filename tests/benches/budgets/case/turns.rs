@@ -32,6 +32,7 @@ pub fn turns(lab: &Lab, table: &mut Table) {
         table.row(what("each"), Unit::Ms, all, budget);
         table.row(what("each of the last tenth"), Unit::Ms, last, budget);
         table.row(what("last tenth to first"), Unit::Times, growth, 2.0);
-        table.row(what("memory"), Unit::Mib, memory, 30.0);
+        let memory = middle(&memory);
+        table.note(format!("{} {memory:.1} MiB", what("memory:")));
     }
 }
