@@ -15,13 +15,13 @@ use crate::dylib::{
     FoundPlugin, LoadError, PluginHost, PluginRuntime, SearchPath, Stage, find_plugins, found_at,
     open,
 };
-use crate::host::HostServices;
 use crate::host::actions::{HostUi, NoUi};
+use crate::host::{HostServices, KeyRequest};
 use crate::models::{
     Catalog, Credentials, CustomModels, ModelChoice, ModelClient, ModelError, ModelWish,
 };
 use crate::prompt::{PromptOptions, context_files};
-use crate::registry::{Kind, Rank, Registry, Source};
+use crate::registry::{Kind, Rank, Registry, Snapshot, Source};
 use crate::session::{Equipment, Session, SessionStart, ToolSelection};
 use crate::settings::Settings;
 use crate::tree::{self, Found, Ids, SessionTree, TreeError};
@@ -148,11 +148,10 @@ impl Kernel {
         let registry = Arc::new(Registry::default());
 
         let custom = CustomModels::load(&options.agent_dir);
-        let credentials = Arc::new(Credentials::load(
-            &options.agent_dir,
-            &custom,
-            options.api_key.clone(),
-        ));
+        let (credentials, problem) =
+            Credentials::load(&options.agent_dir, &custom, options.api_key.clone());
+        warnings.extend(problem);
+        let credentials = Arc::new(credentials);
         let (found, problems) = find(&options)?;
         warnings.extend(problems.iter().map(ToString::to_string));
 
@@ -174,7 +173,7 @@ impl Kernel {
             model_asker(Arc::clone(&host)),
         );
         let for_client = Arc::clone(&host);
-        let client = ModelClient::new(Box::new(move |source| for_client.for_source(source, None)));
+        let client = ModelClient::new(Arc::new(move |source| for_client.for_source(source, None)));
         Ok(Self {
             options,
             settings,
@@ -222,7 +221,8 @@ impl Kernel {
     /// A sentence that says what to do.
     pub async fn open_session(&self, open: OpenOptions) -> Result<Session, OpenError> {
         let (tree, reason) = self.tree(&open.session)?;
-        let ModelChoice { model, level } = self.choose_model(&open, &tree).await?;
+        let mut notices = Vec::new();
+        let ModelChoice { model, level } = self.choose_model(&open, &tree, &mut notices).await?;
         let said = tree.settings().thinking_level;
         let default = self.settings.used().default_thinking_level;
         let level = open
@@ -252,6 +252,7 @@ impl Kernel {
             tools,
             prompt,
             reason,
+            notices,
         };
         Ok(Session::start(self.equipment(), start).await?)
     }
@@ -273,28 +274,37 @@ impl Kernel {
         &self,
         open: &OpenOptions,
         tree: &SessionTree,
+        notices: &mut Vec<String>,
     ) -> Result<ModelChoice, OpenError> {
         if open.model != ModelWish::default() {
             return Ok(self.catalog.choose(&open.model).await?);
         }
-        if let Some(said) = &tree.settings().model {
-            let wish = ModelWish {
-                provider: Some(said.provider.clone()),
-                model: Some(said.model_id.clone()),
-            };
-            match self.catalog.choose(&wish).await {
-                Ok(choice) if self.catalog.usable(&choice.model.provider) => return Ok(choice),
-                _ => {
-                    tracing::warn!(target: "pliant::session", "the session's model is not usable any more")
-                }
-            }
-        }
         let used = self.settings.used();
-        let wish = ModelWish {
+        let default = ModelWish {
             provider: used.default_provider.clone(),
             model: used.default_model.clone(),
         };
-        Ok(self.catalog.choose(&wish).await?)
+        let Some(said) = &tree.settings().model else {
+            return Ok(self.catalog.choose(&default).await?);
+        };
+        let wish = ModelWish {
+            provider: Some(said.provider.clone()),
+            model: Some(said.model_id.clone()),
+        };
+        match self.catalog.choose(&wish).await {
+            Ok(choice) if self.catalog.usable(&choice.model.provider) => Ok(choice),
+            _ => {
+                let choice = self.catalog.choose(&default).await?;
+                let (gone, used) = (
+                    format!("{}/{}", said.provider, said.model_id),
+                    choice.model.reference(),
+                );
+                notices.push(format!(
+                    "The session's model {gone} is not usable any more; {used} goes on instead."
+                ));
+                Ok(choice)
+            }
+        }
     }
 
     fn tree(&self, choice: &SessionChoice) -> Result<(SessionTree, &'static str), OpenError> {
@@ -379,15 +389,25 @@ fn host_services(
         .flat_map(|plugin| &plugin.manifest.provides)
         .flat_map(|item| item.env.clone())
         .collect();
-    let (registry, credentials) = (Arc::clone(registry), Arc::clone(credentials));
-    let key = move |provider: String| -> BoxFuture<'static, Result<Option<String>, Error>> {
-        let env = registry
-            .snapshot()
-            .provider(&provider)
-            .map(|p| p.spec.env.clone())
-            .unwrap_or_default();
+    // Weak: the registry holds the plugins, which hold the services that hold this.
+    let (registry, credentials) = (Arc::downgrade(registry), Arc::clone(credentials));
+    let key = move |request: KeyRequest| -> BoxFuture<'static, Result<Option<String>, Error>> {
+        let KeyRequest { source, provider } = request;
+        let snapshot = registry.upgrade().map(|registry| registry.snapshot());
+        let may = snapshot
+            .as_ref()
+            .is_some_and(|snapshot| may_use_key(snapshot, &source, &provider));
+        let env =
+            snapshot.and_then(|snapshot| Some(snapshot.provider(&provider)?.spec.env.clone()));
         let credentials = Arc::clone(&credentials);
-        Box::pin(async move { credentials.key(&provider, &env).await })
+        Box::pin(async move {
+            if !may {
+                return Err(Error::failed(format!(
+                    "\"{source}\" asked for the key of \"{provider}\", which only wires and that provider's own source may use."
+                )));
+            }
+            credentials.key(&provider, &env.unwrap_or_default()).await
+        })
     };
     Arc::new(HostServices::new(
         Arc::clone(settings),
@@ -395,6 +415,20 @@ fn host_services(
         keys,
         Box::new(key),
     ))
+}
+
+/// A key goes into requests of wires, and of the source that registered the provider.
+fn may_use_key(snapshot: &Snapshot, source: &str, provider: &str) -> bool {
+    let mut all = snapshot
+        .sources()
+        .iter()
+        .filter(|generation| generation.source().name == source);
+    all.any(|generation| {
+        let mut items = generation.contributions().iter();
+        items.any(|item| {
+            item.kind == Kind::Wire || (item.kind == Kind::Provider && item.name == provider)
+        })
+    })
 }
 
 fn plugin_host(
@@ -407,7 +441,7 @@ fn plugin_host(
     PluginHost {
         runtime: PluginRuntime::default(),
         stage: Stage::new(std::env::temp_dir()),
-        services: Box::new(move |source| host.for_source(source, None)),
+        services: Arc::new(move |source| host.for_source(source, None)),
         init: Box::new(move |name| {
             let own = settings.get("pluginSettings").get(name);
             json!({"cwd": cwd, "agentDir": agent_dir, "settings": own})

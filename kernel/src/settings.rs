@@ -4,6 +4,7 @@
 //! as empty, is reported, and is never overwritten (`interfaces.md` §5).
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -117,6 +118,16 @@ impl Settings {
         key.split('.')
             .try_fold(&self.written, |value, part| value.get(part))
             .unwrap_or(&Value::Null)
+    }
+
+    /// Longest time a handler may take (`extensions.handlerTimeoutMs`); `None` = no limit.
+    #[must_use]
+    pub fn handler_limit(&self) -> Option<Duration> {
+        let ms = self
+            .get("extensions.handlerTimeoutMs")
+            .as_u64()
+            .unwrap_or(30_000);
+        (ms > 0).then(|| Duration::from_millis(ms))
     }
 
     /// Limit for silence of an HTTP connection, milliseconds; `None` = no limit.

@@ -1,6 +1,8 @@
 //! A session from prompt to settled, over in-process sources: a scripted wire, tools and handlers
 //! made with the SDK's own builder. Rules of `kernel.md` and `extensions.md` are named at each test.
 
+#![allow(clippy::unwrap_used, reason = "test code")]
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

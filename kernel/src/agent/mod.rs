@@ -10,6 +10,7 @@ mod loadout;
 mod respond;
 mod tools;
 mod turns;
+mod updates;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -19,13 +20,13 @@ use pliant_sdk::message::{AssistantMessage, Message, ThinkingLevel, ToolCall};
 use pliant_sdk::tool::{ToolResult, ToolSpec};
 use pliant_sdk::{Error, Event};
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 pub use arguments::{ArgumentSchema, coerce};
 pub use channel::{EventReceiver, EventSender, Sent, event_channel};
 pub use loadout::declare_tools;
 pub use turns::{RunOutcome, run};
+pub use updates::Updates;
 
 /// What the loop asks of its surroundings. One driver serves one run at a time.
 pub trait Driver: Send + Sync {
@@ -52,6 +53,9 @@ pub trait Driver: Send + Sync {
 
     /// Declares tool changes in a batch about to enter the transcript (L24).
     fn declare(&self, batch: Vec<Message>) -> impl Future<Output = Vec<Message>> + Send;
+
+    /// An empty answer that names the model and the time, for answers that fail before they stream.
+    fn template(&self) -> AssistantMessage;
 
     /// Sends the transcript to the model and answers the stream of its answer (L20). A failure
     /// before the stream becomes an answer with stop reason `error`.
@@ -153,12 +157,12 @@ pub trait ToolRunner: Send + Sync {
     /// Brings old argument shapes into today's.
     fn prepare(&self, arguments: Value) -> BoxFuture<'static, Result<Value, Error>>;
 
-    /// Runs a call. Partial results go to `updates`; dropping the future cancels it.
+    /// Runs a call. Partial results are shown on `updates`; dropping the future cancels it.
     fn execute(
         &self,
         call_id: &str,
         arguments: Map<String, Value>,
-        updates: mpsc::UnboundedSender<ToolResult>,
+        updates: Updates,
         cancel: CancellationToken,
     ) -> BoxFuture<'static, Result<ToolResult, Error>>;
 }

@@ -53,8 +53,7 @@ fn failed_before_streaming<D: Driver>(driver: &D, failure: Option<Error>) -> Ass
         content: vec![Content::text("")],
         stop_reason,
         error_message: Some(text),
-        timestamp: driver.now_ms(),
-        ..AssistantMessage::default()
+        ..driver.template()
     }
 }
 
@@ -71,9 +70,8 @@ async fn stream<D: Driver>(
     } = answer;
     let mut assembler = Assembler::new(template.clone());
     let mut batch = Vec::new();
-    let mut finished = None;
     let mut open = true;
-    while open || finished.is_none() {
+    let result = loop {
         tokio::select! {
             biased;
             () = cancel.cancelled() => {
@@ -81,26 +79,36 @@ async fn stream<D: Driver>(
                 drop(done);
                 return assembler.finish(StopReason::Aborted, Some(ABORTED.to_owned()));
             }
-            taken = events.take(&mut batch, BATCH), if open => {
-                open = taken > 0;
-                for event in batch.drain(..) {
-                    take(driver, &mut assembler, event, announced).await;
-                }
+            taken = events.take(&mut batch, BATCH), if open => open = taken > 0,
+            // All events were sent before the value; who still holds a sender has nothing to add.
+            result = &mut done => {
+                events.take_ready(&mut batch);
+                show(driver, &mut assembler, &mut batch, announced).await;
+                break result;
             }
-            result = &mut done, if finished.is_none() => finished = Some(result),
         }
-    }
-    match finished {
-        Some(Ok(mut message)) => {
-            if message.stop_reason == StopReason::Pending {
-                message.stop_reason = StopReason::Error;
-                message.error_message =
-                    Some("the provider ended its answer without a stop reason".to_owned());
-            }
+        show(driver, &mut assembler, &mut batch, announced).await;
+    };
+    match result {
+        Ok(mut message) if message.stop_reason == StopReason::Pending => {
+            message.stop_reason = StopReason::Error;
+            message.error_message =
+                Some("the provider ended its answer without a stop reason".to_owned());
             message
         }
-        Some(Err(error)) => assembler.finish(StopReason::Error, Some(error.to_string())),
-        None => assembler.finish(StopReason::Aborted, Some(ABORTED.to_owned())),
+        Ok(message) => message,
+        Err(error) => assembler.finish(StopReason::Error, Some(error.to_string())),
+    }
+}
+
+async fn show<D: Driver>(
+    driver: &D,
+    assembler: &mut Assembler,
+    batch: &mut Vec<StreamEvent>,
+    announced: &mut bool,
+) {
+    for event in batch.drain(..) {
+        take(driver, assembler, event, announced).await;
     }
 }
 

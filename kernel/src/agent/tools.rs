@@ -11,9 +11,9 @@ use pliant_sdk::message::{Content, Message, ToolCall, ToolResultMessage};
 use pliant_sdk::tool::{ExecutionMode, ToolResult};
 use pliant_sdk::{Error, Event};
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::updates::UpdateBoard;
 use super::{Driver, ToolRunner, Verdict};
 
 const ABORTED: &str = "Operation aborted";
@@ -47,6 +47,10 @@ impl Finished {
             result,
             duration_ms: None,
         }
+    }
+
+    fn aborted() -> Self {
+        Self::not_run(ToolResult::error(ABORTED))
     }
 }
 
@@ -96,27 +100,27 @@ async fn one_by_one<D: Driver>(
     calls: Vec<ToolCall>,
     cancel: &CancellationToken,
 ) -> Result<Batch, Error> {
+    let board = UpdateBoard::new(calls.len());
     let mut results = Vec::with_capacity(calls.len());
     let mut terminate = true;
     let mut seen = HashSet::new();
-    for call in &calls {
+    for (index, call) in calls.iter().enumerate() {
         announce(driver, call).await;
         let finished = match prepare(driver, call, &mut seen, cancel).await {
-            Prepared::Immediate(result) => Finished::not_run(*result),
+            Prepared::Immediate(result) => {
+                let done = Finished::not_run(*result);
+                end(driver, call, &done).await;
+                done
+            }
             Prepared::Ready { tool, arguments } => {
-                let (updates, mut shown) = mpsc::unbounded_channel();
-                let running = execute(driver, call, &tool, arguments, updates, cancel);
-                tokio::pin!(running);
-                loop {
-                    tokio::select! {
-                        biased;
-                        Some(partial) = shown.recv() => update(driver, call, partial).await,
-                        finished = &mut running => break finished,
-                    }
-                }
+                let running = execute(driver, index, call, tool, arguments, &board, cancel);
+                let running = FuturesUnordered::from_iter([running]);
+                let mut ended = run_all(driver, &calls, &board, running).await;
+                ended
+                    .pop()
+                    .map_or_else(Finished::aborted, |(_, finished)| finished)
             }
         };
-        end(driver, call, &finished).await;
         terminate &= finished.result.terminate;
         results.push(store(driver, call, finished).await?);
     }
@@ -128,8 +132,9 @@ async fn side_by_side<D: Driver>(
     calls: Vec<ToolCall>,
     cancel: &CancellationToken,
 ) -> Result<Batch, Error> {
+    let board = UpdateBoard::new(calls.len());
     let mut finished: Vec<Option<Finished>> = calls.iter().map(|_| None).collect();
-    let mut ready = Vec::new();
+    let running = FuturesUnordered::new();
     let mut seen = HashSet::new();
     for (index, call) in calls.iter().enumerate() {
         announce(driver, call).await;
@@ -139,70 +144,53 @@ async fn side_by_side<D: Driver>(
                 end(driver, call, &done).await;
                 finished[index] = Some(done);
             }
-            Prepared::Ready { tool, arguments } => ready.push((index, tool, arguments)),
+            Prepared::Ready { tool, arguments } => {
+                running.push(execute(
+                    driver, index, call, tool, arguments, &board, cancel,
+                ));
+            }
         }
     }
-    let (shown_tx, mut shown) = mpsc::unbounded_channel();
-    let mut running: FuturesUnordered<_> = ready
-        .into_iter()
-        .map(|(index, tool, arguments)| {
-            let (updates, from_tool) = mpsc::unbounded_channel();
-            let shown_tx = shown_tx.clone();
-            let call = &calls[index];
-            async move {
-                let done = {
-                    let work = execute(driver, call, &tool, arguments, updates, cancel);
-                    with_updates(work, from_tool, |partial| {
-                        let _ = shown_tx.send((index, partial));
-                    })
-                    .await
-                };
-                (index, done)
-            }
-        })
-        .collect();
-    drop(shown_tx);
-    loop {
-        tokio::select! {
-            biased;
-            Some((index, partial)) = shown.recv() => update(driver, &calls[index], partial).await,
-            Some((index, done)) = running.next() => {
-                // Updates that were emitted before the end are shown before it (T6).
-                while let Ok((index, partial)) = shown.try_recv() {
-                    update(driver, &calls[index], partial).await;
-                }
-                end(driver, &calls[index], &done).await;
-                finished[index] = Some(done);
-            }
-            else => break,
-        }
+    for (index, done) in run_all(driver, &calls, &board, running).await {
+        finished[index] = Some(done);
     }
     let mut results = Vec::with_capacity(calls.len());
     let mut terminate = true;
     for (call, done) in calls.iter().zip(finished) {
-        let done = done.unwrap_or_else(|| Finished::not_run(ToolResult::error(ABORTED)));
+        let done = done.unwrap_or_else(Finished::aborted);
         terminate &= done.result.terminate;
         results.push(store(driver, call, done).await?);
     }
     Ok(Batch { results, terminate })
 }
 
-/// Runs `work` and hands on the partial results it makes; ones made after its end are dropped (T6).
-async fn with_updates<T>(
-    work: impl Future<Output = T>,
-    mut from_tool: mpsc::UnboundedReceiver<ToolResult>,
-    mut hand_on: impl FnMut(ToolResult),
-) -> T {
-    tokio::pin!(work);
+/// Runs prepared calls to their ends and announces them as they come. What a call has shown is
+/// announced before its end is (T6).
+async fn run_all<D: Driver, F>(
+    driver: &D,
+    calls: &[ToolCall],
+    board: &UpdateBoard,
+    mut running: FuturesUnordered<F>,
+) -> Vec<(usize, Finished)>
+where
+    F: Future<Output = (usize, Finished)>,
+{
+    let mut all = Vec::new();
     loop {
         tokio::select! {
             biased;
-            Some(partial) = from_tool.recv() => hand_on(partial),
-            done = &mut work => {
-                while let Ok(partial) = from_tool.try_recv() {
-                    hand_on(partial);
+            () = board.changed() => {
+                for (index, partial) in board.take() {
+                    update(driver, &calls[index], partial).await;
                 }
-                return done;
+            }
+            next = running.next() => {
+                let Some((index, done)) = next else { return all };
+                if let Some(partial) = board.end(index) {
+                    update(driver, &calls[index], partial).await;
+                }
+                end(driver, &calls[index], &done).await;
+                all.push((index, done));
             }
         }
     }
@@ -252,7 +240,11 @@ async fn try_prepare<D: Driver>(
     }
     let mut raw = Value::Object(call.arguments.clone());
     if tool.spec().prepares {
-        raw = tool.prepare(raw).await.map_err(|error| error.to_string())?;
+        raw = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(ABORTED.to_owned()),
+            prepared = tool.prepare(raw) => prepared.map_err(|error| error.to_string())?,
+        };
     }
     let arguments = tool.schema().check(&call.name, raw)?;
     let verdict = driver
@@ -278,39 +270,39 @@ async fn try_prepare<D: Driver>(
 
 async fn execute<D: Driver>(
     driver: &D,
+    index: usize,
     call: &ToolCall,
-    tool: &Arc<dyn ToolRunner>,
+    tool: Arc<dyn ToolRunner>,
     arguments: Map<String, Value>,
-    updates: mpsc::UnboundedSender<ToolResult>,
+    board: &UpdateBoard,
     cancel: &CancellationToken,
-) -> Finished {
+) -> (usize, Finished) {
     if cancel.is_cancelled() {
-        return Finished::not_run(ToolResult::error(ABORTED));
+        return (index, Finished::aborted());
     }
     let started = Instant::now();
-    let mut shown = None;
-    let (from_tool, partials) = mpsc::unbounded_channel();
-    let work = tool.execute(&call.id, arguments.clone(), from_tool, cancel.child_token());
+    let updates = board.of_call(index);
     let ended = tokio::select! {
         biased;
-        ended = with_updates(work, partials, |partial: ToolResult| {
-            shown = Some(partial.content.clone());
-            let _ = updates.send(partial);
-        }) => Some(ended),
+        ended = tool.execute(&call.id, arguments.clone(), updates, cancel.child_token()) => Some(ended),
         // The tool's future is dropped, which is how it learns of the abort at once.
         () = cancel.cancelled() => None,
     };
-    let result = match ended {
-        Some(Ok(result)) => result,
-        Some(Err(error)) => failed(error),
-        None => aborted(shown.unwrap_or_default()),
-    };
     let duration_ms = u64::try_from(started.elapsed().as_millis()).ok();
-    let result = driver.after_tool_call(call, &arguments, result).await;
-    Finished {
-        result,
-        duration_ms,
-    }
+    let result = match ended {
+        None => aborted(board.latest(index)),
+        Some(ended) => {
+            let result = ended.unwrap_or_else(failed);
+            driver.after_tool_call(call, &arguments, result).await
+        }
+    };
+    (
+        index,
+        Finished {
+            result,
+            duration_ms,
+        },
+    )
 }
 
 /// What the tool had shown by then is kept: the model should know how far it came.

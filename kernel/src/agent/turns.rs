@@ -44,20 +44,20 @@ async fn turns<D: Driver>(
     driver.emit(Event::TurnStart).await;
     let initial = driver.declare(prompts).await;
     inject(driver, initial, added).await?;
-    let mut pending = driver.poll_steering().await;
+    let mut pending = steering(driver, cancel).await;
     let mut first = true;
     loop {
         let mut explicit = false;
         let mut more_tools = true;
         while more_tools || !pending.is_empty() {
-            let prepared = if first {
+            let prepared = if first || cancel.is_cancelled() {
                 Vec::new()
             } else {
                 driver.prepare_next_turn().await?
             };
             if !first {
                 if pending.is_empty() {
-                    pending = driver.poll_steering().await;
+                    pending = steering(driver, cancel).await;
                 }
                 driver.emit(Event::TurnStart).await;
             }
@@ -75,7 +75,7 @@ async fn turns<D: Driver>(
             }
             more_tools = turn.more_tools;
             explicit = turn.explicit;
-            pending = driver.poll_steering().await;
+            pending = steering(driver, cancel).await;
             if more_tools || !pending.is_empty() {
                 explicit = false;
             }
@@ -84,6 +84,15 @@ async fn turns<D: Driver>(
         if pending.is_empty() && !explicit {
             return Ok(());
         }
+    }
+}
+
+/// What is queued stays queued when the run is being aborted (L11).
+async fn steering<D: Driver>(driver: &D, cancel: &CancellationToken) -> Vec<Message> {
+    if cancel.is_cancelled() {
+        Vec::new()
+    } else {
+        driver.poll_steering().await
     }
 }
 

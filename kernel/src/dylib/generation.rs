@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use pliant_abi::abi_stable::std_types::{RSlice, RStr, RString, RVec};
 use pliant_abi::{Call, InstanceObject};
-use pliant_sdk::host::{BoxFuture, Services};
+use pliant_sdk::host::BoxFuture;
 use pliant_sdk::plugin::Invocation;
 use pliant_sdk::{Error, catch};
 use serde_json::{Value, json};
@@ -18,10 +18,7 @@ use super::load::load;
 use super::manifest::{FoundPlugin, LoadError, Manifest, Provided};
 use super::runtime::PluginRuntime;
 use super::stage::Stage;
-use crate::registry::{Contribution, Generation, Kind, Source};
-
-/// Makes the services of a source.
-pub type MakeServices = Box<dyn Fn(&Source) -> Arc<dyn Services> + Send + Sync>;
+use crate::registry::{Contribution, Generation, Kind, MakeServices, Source};
 
 /// What every plugin of a process shares.
 pub struct PluginHost {

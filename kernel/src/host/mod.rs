@@ -28,9 +28,18 @@ use actions::{Actions, unavailable};
 pub use http::{HttpClient, HttpSettings, ProxyRules};
 pub use process::{ProcessEnv, default_shell};
 
-/// Answers the key of a provider; the kernel's models know it.
+/// Who asks for whose key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRequest {
+    /// Name of the source whose request it is.
+    pub source: String,
+    /// The provider.
+    pub provider: String,
+}
+
+/// Answers the key of a provider; the kernel's models know it, and who may use it.
 pub type KeyLookup =
-    Box<dyn Fn(String) -> BoxFuture<'static, Result<Option<String>, Error>> + Send + Sync>;
+    Box<dyn Fn(KeyRequest) -> BoxFuture<'static, Result<Option<String>, Error>> + Send + Sync>;
 
 /// The services of a kernel, shared by everything it runs.
 pub struct HostServices {
@@ -167,7 +176,10 @@ impl Bound {
         let (request, body) = unframed::<HttpRequest>(&payload)?;
         let body = bytes::Bytes::copy_from_slice(body);
         let secret = match &request.credential {
-            Some(credential) => (self.host.key)(credential.provider.clone()).await?,
+            Some(credential) => {
+                let (source, provider) = (self.source.clone(), credential.provider.clone());
+                (self.host.key)(KeyRequest { source, provider }).await?
+            }
             None => None,
         };
         tracing::debug!(target: "pliant::http", source = %self.source, method = %request.method, "request");

@@ -34,20 +34,48 @@ impl std::fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Reads `auth.json`; `given` is the key of the command line, for whichever model is used.
+    /// Reads `auth.json`; `given` is the key of the command line, for whichever model is used. A file
+    /// that cannot be read counts as empty and answers a sentence, which never quotes it.
     #[must_use]
-    pub fn load(agent_dir: &Path, custom: &CustomModels, given: Option<String>) -> Self {
-        let text = std::fs::read_to_string(agent_dir.join("auth.json")).unwrap_or_default();
-        let stored = serde_json::from_str(text.trim_start_matches('\u{feff}')).unwrap_or_default();
+    pub fn load(
+        agent_dir: &Path,
+        custom: &CustomModels,
+        given: Option<String>,
+    ) -> (Self, Option<String>) {
+        let path = agent_dir.join("auth.json");
+        let (stored, problem) = match std::fs::read_to_string(&path) {
+            Ok(text) => match serde_json::from_str(text.trim_start_matches('\u{feff}')) {
+                Ok(stored) => (stored, None),
+                Err(error) => {
+                    let place = format!(
+                        "line {}, column {} is not right",
+                        error.line(),
+                        error.column()
+                    );
+                    (HashMap::new(), Some(place))
+                }
+            },
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => (HashMap::new(), None),
+            Err(error) => (HashMap::new(), Some(error.to_string())),
+        };
+        let problem = problem.map(|cause| {
+            format!(
+                "The stored keys in {} are not used: {cause}. Correct or remove the file.",
+                path.display()
+            )
+        });
         let key_of = |(id, provider): (&String, &super::CustomProvider)| {
             Some((id.clone(), provider.api_key.clone()?))
         };
         let written = custom.providers.iter().filter_map(key_of).collect();
-        Self {
-            given,
-            stored,
-            written,
-        }
+        (
+            Self {
+                given,
+                stored,
+                written,
+            },
+            problem,
+        )
     }
 
     /// Whether a key is likely there, without running commands or asking anybody (P34).

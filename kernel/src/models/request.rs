@@ -31,13 +31,13 @@ pub struct ModelRequest {
 }
 
 /// What a source was last sent of a conversation.
-struct Sent {
+struct Held {
     revision: u64,
     messages: Vec<Arc<Message>>,
 }
 
 /// By conversation and source: a session that switches between wires goes on from each one's own state.
-type SentTo = Mutex<HashMap<(String, String), Sent>>;
+type SentTo = Mutex<HashMap<(String, String), Held>>;
 
 /// Sends requests. Remembers per conversation what its source holds, so that only new messages cross.
 pub struct ModelClient {
@@ -56,7 +56,11 @@ impl ModelClient {
     /// `services` makes the services of a source.
     #[must_use]
     pub fn new(services: MakeServices) -> Self {
-        Self { services, sent: Arc::default(), revisions: Arc::new(AtomicU64::new(1)) }
+        Self {
+            services,
+            sent: Arc::default(),
+            revisions: Arc::new(AtomicU64::new(1)),
+        }
     }
 
     /// Forgets a conversation that has ended.
@@ -102,39 +106,62 @@ impl ModelClient {
         let sent = Arc::clone(&self.sent);
         let revisions = Arc::clone(&self.revisions);
         Box::pin(async move {
-            let key = request.conversation.clone().map(|id| (id, target.source().name.clone()));
+            let key = request
+                .conversation
+                .clone()
+                .map(|id| (id, target.source().name.clone()));
             let before = key.as_ref().and_then(|key| lock(&sent).remove(key));
             let revision = revisions.fetch_add(1, Ordering::Relaxed);
-            let first = target.stream(payload(&request, before.as_ref(), revision)?, ctx.clone()).await;
+            let first = target
+                .stream(payload(&request, before.as_ref(), revision)?, ctx.clone())
+                .await;
             let answer = match first {
                 // The source was loaded anew, or forgot: it gets everything once.
                 Err(error) if error.is(code::CONVERSATION_UNKNOWN) => {
-                    target.stream(payload(&request, None, revision)?, ctx).await?
+                    target
+                        .stream(payload(&request, None, revision)?, ctx)
+                        .await?
                 }
                 other => other?,
             };
             // What the source holds is known again only now: a request that was cut off or failed may
             // or may not have reached it, so the one after that is sent whole.
             if let Some(key) = key {
-                lock(&sent).insert(key, Sent { revision, messages: request.messages });
+                lock(&sent).insert(
+                    key,
+                    Held {
+                        revision,
+                        messages: request.messages,
+                    },
+                );
             }
             serde_json::from_slice(&answer).map_err(Error::from)
         })
     }
 }
 
-fn lock(sent: &SentTo) -> MutexGuard<'_, HashMap<(String, String), Sent>> {
+fn lock(sent: &SentTo) -> MutexGuard<'_, HashMap<(String, String), Held>> {
     sent.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The request as it crosses: without the leading messages that are the same values as before.
-fn payload(request: &ModelRequest, before: Option<&Sent>, revision: u64) -> Result<Vec<u8>, Error> {
-    let same = |before: &Sent| {
-        before.messages.iter().zip(&request.messages).take_while(|(old, new)| Arc::ptr_eq(old, new)).count()
+fn payload(request: &ModelRequest, before: Option<&Held>, revision: u64) -> Result<Vec<u8>, Error> {
+    let same = |before: &Held| {
+        before
+            .messages
+            .iter()
+            .zip(&request.messages)
+            .take_while(|(old, new)| Arc::ptr_eq(old, new))
+            .count()
     };
     let keep = before.map_or(0, same);
     let after = before.map_or(0, |before| before.revision);
-    let conversation = request.conversation.clone().map(|id| Conversation { id, after, revision, keep });
+    let conversation = request.conversation.clone().map(|id| Conversation {
+        id,
+        after,
+        revision,
+        keep,
+    });
     Ok(serde_json::to_vec(&StreamPayload {
         model: request.model.clone(),
         options: request.options.clone(),

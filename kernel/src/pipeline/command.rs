@@ -2,7 +2,6 @@
 //! fails, and runs at once, also while a run is active.
 
 use super::{Origin, Prompt, Scene};
-use crate::registry::HandlerFailure;
 
 /// Runs the command that the prompt names; `false` when there is none.
 pub(super) async fn dispatch(scene: &Scene<'_>, prompt: &Prompt) -> bool {
@@ -15,14 +14,12 @@ pub(super) async fn dispatch(scene: &Scene<'_>, prompt: &Prompt) -> bool {
     let Some(command) = scene.snapshot.command(name) else {
         return false;
     };
-    let ctx = (scene.ctx)(command.source());
-    if let Err(error) = command.invoke::<serde_json::Value>("run", &args, ctx).await {
-        (scene.report)(HandlerFailure {
-            source: command.source().clone(),
-            event: "command",
-            error,
-        });
-    }
+    let args = serde_json::to_vec(args).unwrap_or_default();
+    // A failure is reported and the input consumed all the same (P11). Commands have no time limit.
+    let _ = scene
+        .callers
+        .call(command, "command", "run", args, None)
+        .await;
     true
 }
 

@@ -2,24 +2,16 @@
 //! consumes it (P15–P18).
 
 use std::ops::ControlFlow;
-use std::time::Duration;
 
+use pliant_sdk::Error;
 use serde_json::{Value, json};
 
 use super::{Prompt, Scene};
 use crate::registry::{Dispatcher, HookPoint};
 
-const LIMIT: Duration = Duration::from_secs(30);
-
 /// The prompt as the handlers leave it; `None` when one consumed it.
 pub(super) async fn handle(scene: &Scene<'_>, prompt: Prompt) -> Option<Prompt> {
-    let dispatcher = Dispatcher::new(
-        scene.snapshot,
-        HookPoint::Input,
-        Some(LIMIT),
-        scene.ctx,
-        scene.report,
-    );
+    let dispatcher = Dispatcher::new(scene.snapshot, HookPoint::Input, scene.callers.clone());
     let Some(dispatcher) = dispatcher else {
         return Some(prompt);
     };
@@ -38,11 +30,11 @@ fn event(prompt: &Prompt) -> Value {
     event
 }
 
-fn take(state: &mut Option<Prompt>, mut answer: Value) -> ControlFlow<()> {
+fn take(state: &mut Option<Prompt>, mut answer: Value) -> Result<ControlFlow<()>, Error> {
     match answer.get("action").and_then(Value::as_str) {
         Some("handled") => {
             *state = None;
-            return ControlFlow::Break(());
+            return Ok(ControlFlow::Break(()));
         }
         Some("transform") => {
             let text = answer
@@ -60,5 +52,5 @@ fn take(state: &mut Option<Prompt>, mut answer: Value) -> ControlFlow<()> {
         }
         _ => {}
     }
-    ControlFlow::Continue(())
+    Ok(ControlFlow::Continue(()))
 }

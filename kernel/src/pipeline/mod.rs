@@ -11,10 +11,9 @@ mod route;
 
 use pliant_sdk::Model;
 use pliant_sdk::message::Content;
-use pliant_sdk::plugin::CallCtx;
 use thiserror::Error;
 
-use crate::registry::{HandlerFailure, Snapshot, Source};
+use crate::registry::{Callers, Snapshot};
 
 pub use route::WhenActive;
 
@@ -95,10 +94,8 @@ pub enum PromptError {
 pub struct Scene<'a> {
     /// The registry, pinned for this prompt's stages.
     pub snapshot: &'a Snapshot,
-    /// Makes the calling context of a source.
-    pub ctx: &'a (dyn Fn(&Source) -> CallCtx + Send + Sync),
-    /// Reports a failing handler.
-    pub report: &'a (dyn Fn(HandlerFailure) + Send + Sync),
+    /// What handlers and commands are called with.
+    pub callers: Callers<'a>,
     /// A run is active now.
     pub run_active: &'a (dyn Fn() -> bool + Send + Sync),
     /// The selected model.

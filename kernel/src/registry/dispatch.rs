@@ -4,23 +4,26 @@
 //! handler is called, its failure is reported with its owner's name, and the stage decides what
 //! comes next. A dispatch works on one snapshot's list, so a reload never mixes generations in it.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pliant_sdk::Error;
 use pliant_sdk::error::code;
+use pliant_sdk::host::{Host, Services};
+use pliant_sdk::plugin::{CallCtx, Caller, Flow};
+use pliant_sdk::{Error, Event};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use super::snapshot::Snapshot;
 use super::{HookPoint, Registered, Source};
-use pliant_sdk::plugin::CallCtx;
 
-/// A failure of one handler.
+/// A failure of one handler or command.
 #[derive(Debug, Clone)]
 pub struct HandlerFailure {
-    /// Whose handler.
+    /// Whose it is.
     pub source: Source,
     /// At which event.
     pub event: &'static str,
@@ -28,35 +31,108 @@ pub struct HandlerFailure {
     pub error: Error,
 }
 
-/// Makes the calling context of one handler, bound to its owner.
-type MakeCtx<'a> = &'a (dyn Fn(&Source) -> CallCtx + Send + Sync);
+impl From<HandlerFailure> for Event {
+    fn from(failure: HandlerFailure) -> Self {
+        let Source { name, path, .. } = failure.source;
+        Self::ExtensionError {
+            extension_path: path.map_or(name, |path| path.display().to_string()),
+            event: failure.event.to_owned(),
+            error: failure.error.to_string(),
+        }
+    }
+}
+
+/// What handlers are called with, and where their failures go.
+#[derive(Clone)]
+pub struct Callers<'a> {
+    /// Makes the services of a handler's owner.
+    pub services: &'a (dyn Fn(&Source) -> Arc<dyn Services> + Send + Sync),
+    /// Takes failures.
+    pub report: &'a (dyn Fn(HandlerFailure) + Send + Sync),
+    /// Ends the call when the user gives up.
+    pub cancel: CancellationToken,
+    /// Longest time a handler may take; `None` = no limit.
+    pub limit: Option<Duration>,
+}
+
+impl Callers<'_> {
+    /// Runs one operation of a registered thing and reports its failure. An abort ends it at once.
+    ///
+    /// # Errors
+    /// The failure; `cancelled` after an abort, which is not reported.
+    pub async fn call<S>(
+        &self,
+        callee: &Registered<S>,
+        event: &'static str,
+        op: &str,
+        payload: Vec<u8>,
+        limit: Option<Duration>,
+    ) -> Result<Value, HandlerFailure> {
+        let source = callee.source();
+        let ctx = call_ctx((self.services)(source), self.cancel.clone());
+        let running = callee.invoke_bytes(op, payload, ctx);
+        let bounded = async {
+            match limit {
+                Some(limit) => timeout(limit, running)
+                    .await
+                    .unwrap_or_else(|_| Err(too_slow(limit))),
+                None => running.await,
+            }
+        };
+        let answer = tokio::select! {
+            biased;
+            answer = bounded => answer,
+            () = self.cancel.cancelled() => Err(Error::cancelled()),
+        };
+        let value = answer.and_then(|bytes| match bytes.as_slice() {
+            [] => Ok(Value::Null),
+            bytes => Ok(serde_json::from_slice(bytes)?),
+        });
+        value.map_err(|error| {
+            let failure = HandlerFailure {
+                source: source.clone(),
+                event,
+                error,
+            };
+            if !failure.error.is(code::CANCELLED) {
+                (self.report)(failure.clone());
+            }
+            failure
+        })
+    }
+}
+
+/// The calling context of a handler or command: it can see that the user gave up.
+#[must_use]
+pub fn call_ctx(services: Arc<dyn Services>, cancel: CancellationToken) -> CallCtx {
+    struct UserCall(CancellationToken);
+    impl Caller for UserCall {
+        fn cancelled(&self) -> bool {
+            self.0.is_cancelled()
+        }
+        fn emit(&self, _: &[u8]) -> Flow {
+            Flow::Continue
+        }
+    }
+    CallCtx::new(Arc::new(UserCall(cancel)), Host::from_shared(services))
+}
 
 /// One dispatch of one event.
 pub struct Dispatcher<'a> {
     handlers: &'a [Arc<Registered<()>>],
     point: HookPoint,
-    limit: Option<Duration>,
-    ctx: MakeCtx<'a>,
-    report: &'a (dyn Fn(HandlerFailure) + Send + Sync),
+    callers: Callers<'a>,
 }
 
 impl<'a> Dispatcher<'a> {
     /// Prepares a dispatch; `None` when nobody listens, so that a stage can skip all its work (G4).
     #[must_use]
-    pub fn new(
-        snapshot: &'a Snapshot,
-        point: HookPoint,
-        limit: Option<Duration>,
-        ctx: MakeCtx<'a>,
-        report: &'a (dyn Fn(HandlerFailure) + Send + Sync),
-    ) -> Option<Self> {
+    pub fn new(snapshot: &'a Snapshot, point: HookPoint, callers: Callers<'a>) -> Option<Self> {
         let handlers = snapshot.handlers(point.name());
         (!handlers.is_empty()).then_some(Self {
             handlers,
             point,
-            limit,
-            ctx,
-            report,
+            callers,
         })
     }
 
@@ -72,8 +148,9 @@ impl<'a> Dispatcher<'a> {
     }
 
     /// Calls the handlers one after another. `payload` makes each one's argument, `take` gets each
-    /// answer that is not null and says whether to go on. Failing handlers are reported and passed
-    /// by, except where the hook point fails closed: there the failure ends the dispatch.
+    /// answer that is not null and says whether to go on, or why the answer is no answer. Failing
+    /// handlers are reported and passed by, except where the hook point fails closed: there the
+    /// failure ends the dispatch.
     ///
     /// # Errors
     /// The first failure, at a hook point that fails closed.
@@ -81,17 +158,18 @@ impl<'a> Dispatcher<'a> {
         &self,
         state: &mut S,
         payload: impl Fn(&S) -> Value,
-        mut take: impl FnMut(&mut S, Value) -> std::ops::ControlFlow<()>,
+        mut take: impl FnMut(&mut S, Value) -> Result<ControlFlow<()>, Error>,
     ) -> Result<(), HandlerFailure> {
         for handler in self.handlers {
             let bytes = serde_json::to_vec(&payload(state)).unwrap_or_default();
-            match self.call(handler, bytes).await {
-                Ok(Value::Null) => {}
-                Ok(answer) => {
-                    if take(state, answer).is_break() {
-                        break;
-                    }
-                }
+            let taken = match self.call(handler, bytes).await {
+                Ok(Value::Null) => Ok(ControlFlow::Continue(())),
+                Ok(answer) => take(state, answer).map_err(|error| self.unusable(handler, error)),
+                Err(failure) => Err(failure),
+            };
+            match taken {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(())) => break,
                 Err(failure) if self.point.fails_closed() => return Err(failure),
                 Err(_) => {}
             }
@@ -104,30 +182,20 @@ impl<'a> Dispatcher<'a> {
         handler: &Registered<()>,
         payload: Vec<u8>,
     ) -> Result<Value, HandlerFailure> {
-        let source = handler.source();
-        let running = handler.invoke_bytes(self.point.name(), payload, (self.ctx)(source));
-        let answer = match self.limit {
-            Some(limit) => timeout(limit, running)
-                .await
-                .unwrap_or_else(|_| Err(too_slow(limit))),
-            None => running.await,
+        let event = self.point.name();
+        self.callers
+            .call(handler, event, event, payload, self.callers.limit)
+            .await
+    }
+
+    fn unusable(&self, handler: &Registered<()>, error: Error) -> HandlerFailure {
+        let failure = HandlerFailure {
+            source: handler.source().clone(),
+            event: self.point.name(),
+            error,
         };
-        let value = answer.and_then(|bytes| {
-            if bytes.is_empty() {
-                Ok(Value::Null)
-            } else {
-                Ok(serde_json::from_slice(&bytes)?)
-            }
-        });
-        value.map_err(|error| {
-            let failure = HandlerFailure {
-                source: source.clone(),
-                event: self.point.name(),
-                error,
-            };
-            (self.report)(failure.clone());
-            failure
-        })
+        (self.callers.report)(failure.clone());
+        failure
     }
 }
 
@@ -136,7 +204,7 @@ fn too_slow(limit: Duration) -> Error {
     Error::new(
         code::TIMEOUT,
         format!(
-            "the handler did not answer within {ms} ms (extensions.handlerTimeoutMs) and was ended"
+            "the handler did not answer within {ms} ms and was ended; the setting extensions.handlerTimeoutMs allows more"
         ),
     )
 }

@@ -6,10 +6,6 @@
 pub enum HookPoint {
     /// The user typed something.
     Input,
-    /// A run is about to start.
-    BeforeAgentStart,
-    /// A request is about to be sent: the messages without the system ones.
-    Context,
     /// A tool is about to run.
     ToolCall,
     /// A tool has run.
@@ -43,13 +39,37 @@ pub enum HookPoint {
 }
 
 impl HookPoint {
+    /// All of them.
+    const ALL: [Self; 16] = [
+        Self::Input,
+        Self::ToolCall,
+        Self::ToolResult,
+        Self::MessageEnd,
+        Self::SessionStart,
+        Self::SessionShutdown,
+        Self::AgentStart,
+        Self::AgentEnd,
+        Self::AgentSettled,
+        Self::TurnStart,
+        Self::TurnEnd,
+        Self::MessageStart,
+        Self::MessageUpdate,
+        Self::ToolExecutionStart,
+        Self::ToolExecutionUpdate,
+        Self::ToolExecutionEnd,
+    ];
+
+    /// Whether this version dispatches an event of that name.
+    #[must_use]
+    pub fn is_known(name: &str) -> bool {
+        Self::ALL.iter().any(|point| point.name() == name)
+    }
+
     /// The event's name, as handlers register for it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Input => "input",
-            Self::BeforeAgentStart => "before_agent_start",
-            Self::Context => "context",
             Self::ToolCall => "tool_call",
             Self::ToolResult => "tool_result",
             Self::MessageEnd => "message_end",

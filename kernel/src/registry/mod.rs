@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 
-pub use dispatch::{Dispatcher, HandlerFailure};
+pub use dispatch::{Callers, Dispatcher, HandlerFailure, call_ctx};
 pub use generation::{Contribution, Generation, InProcess, Kind, MakeServices, Rank, Source};
 pub use hook::HookPoint;
 pub use snapshot::{Registered, Snapshot};

@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::generation::{Contribution, Generation, Kind, Rank, Source};
+use super::hook::HookPoint;
 
 /// A registered thing and the generation that runs it.
 pub struct Registered<S> {
@@ -124,6 +125,7 @@ impl Snapshot {
                     }
                     Kind::Provider => snapshot.add_provider(generation, item),
                     Kind::Hook => {
+                        snapshot.note_unknown_event(generation, item);
                         let handlers = snapshot.hooks.entry(item.name.clone()).or_default();
                         handlers.push(registered(generation, item, ()));
                     }
@@ -201,6 +203,16 @@ impl Snapshot {
     #[must_use]
     pub fn diagnostics(&self) -> &[String] {
         &self.diagnostics
+    }
+
+    /// A handler that nobody will ever call is a mistake its author should hear of.
+    fn note_unknown_event(&mut self, generation: &Arc<dyn Generation>, item: &Contribution) {
+        if !HookPoint::is_known(&item.name) {
+            let (event, source) = (&item.name, &generation.source().name);
+            self.diagnostics.push(format!(
+                "The handler of \"{event}\" in \"{source}\" is never called: this version has no such event."
+            ));
+        }
     }
 
     /// Inside one source a later registration replaces; between sources the first wins (G9). Sources

@@ -3,15 +3,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pliant_sdk::message::{Message, ThinkingLevel, ToolCall};
+use pliant_sdk::message::{AssistantMessage, Message, ThinkingLevel, ToolCall};
 use pliant_sdk::provider::StreamOptions;
 use pliant_sdk::tool::ToolResult;
 use pliant_sdk::{Error, Event};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::convert::Converted;
-use super::toolbox::Toolbox;
+use super::loadout::Loadout;
 use super::{RunHost, hooks, prepare};
 use crate::agent::{Answer, Driver, NextStep, ToolRunner, Verdict, declare_tools};
 use crate::models::ModelRequest;
@@ -21,6 +20,7 @@ use crate::registry::Snapshot;
 /// One session run.
 pub(super) struct RunDriver<'a, H> {
     host: &'a H,
+    cancel: &'a CancellationToken,
     state: Mutex<TurnState>,
 }
 
@@ -28,28 +28,26 @@ pub(super) struct RunDriver<'a, H> {
 struct TurnState {
     /// The registry as the model was told of it.
     snapshot: Arc<Snapshot>,
-    toolbox: Arc<Toolbox>,
+    loadout: Arc<Loadout>,
     prompt: PromptState,
-    converted: Converted,
 }
 
 impl<'a, H: RunHost> RunDriver<'a, H> {
-    pub(super) fn new(host: &'a H) -> Self {
+    pub(super) fn new(host: &'a H, cancel: &'a CancellationToken) -> Self {
         let snapshot = host.registry().snapshot();
-        let toolbox = host.toolbox(&snapshot);
+        let loadout = host.loadout(&snapshot);
         let mut prompt = PromptState::default();
         host.context()
             .iter()
             .for_each(|message| prompt.take(message));
-        let state = TurnState {
-            snapshot,
-            toolbox,
-            prompt,
-            converted: Converted::default(),
-        };
         Self {
             host,
-            state: Mutex::new(state),
+            cancel,
+            state: Mutex::new(TurnState {
+                snapshot,
+                loadout,
+                prompt,
+            }),
         }
     }
 
@@ -69,21 +67,6 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, TurnState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    async fn publish_reports(&self) {
-        for failure in self.host.take_reports() {
-            let path = failure
-                .source
-                .path
-                .map_or(failure.source.name, |path| path.display().to_string());
-            let event = Event::ExtensionError {
-                extension_path: path,
-                event: failure.event.to_owned(),
-                error: failure.error.to_string(),
-            };
-            self.host.publish(event).await;
-        }
     }
 
     /// A user message that was queued leaves the lists before it is announced (P32).
@@ -109,15 +92,15 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
     /// Handlers first, then subscribers (L30).
     async fn emit(&self, event: Event) {
         self.user_message_begins(&event).await;
-        hooks::notify(self.host, &event).await;
+        hooks::notify(self.host, self.cancel, &event).await;
         self.host.publish(event).await;
-        self.publish_reports().await;
+        self.host.publish_reports().await;
     }
 
     /// Handlers may replace the message; then it is stored; then it is announced, so that whoever
     /// hears of it can rely on it.
     async fn message_end(&self, message: Message) -> Result<Arc<Message>, Error> {
-        let message = Arc::new(hooks::message_end(self.host, message).await);
+        let message = Arc::new(hooks::message_end(self.host, self.cancel, message).await);
         self.host.store(&message)?;
         self.lock().prompt.take(&message);
         self.host
@@ -125,7 +108,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
                 message: Arc::clone(&message),
             })
             .await;
-        self.publish_reports().await;
+        self.host.publish_reports().await;
         Ok(message)
     }
 
@@ -139,49 +122,61 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
 
     /// The prompt is compared afresh, so a tool or section that changed takes effect now (R12).
     async fn prepare_next_turn(&self) -> Result<Vec<Message>, Error> {
-        Ok(prepare::patch(self.host, &self.prompt_state())
-            .into_iter()
-            .collect())
+        let patch = {
+            let state = self.lock();
+            prepare::patch(self.host, &state.prompt)
+        };
+        Ok(patch.into_iter().collect())
     }
 
     async fn declare(&self, batch: Vec<Message>) -> Vec<Message> {
         let snapshot = self.host.registry().snapshot();
-        let toolbox = self.host.toolbox(&snapshot);
+        let loadout = self.host.loadout(&snapshot);
         let mut state = self.lock();
         state.snapshot = snapshot;
-        state.toolbox = toolbox;
+        state.loadout = loadout;
         declare_tools(
             state.prompt.tools(),
-            &state.toolbox.declarations(),
+            state.loadout.declarations(),
             batch,
             self.host.now_ms(),
         )
     }
 
+    fn template(&self) -> AssistantMessage {
+        let model = self.host.selection().model;
+        AssistantMessage {
+            api: model.api,
+            provider: model.provider,
+            model: model.id,
+            timestamp: self.host.now_ms(),
+            ..AssistantMessage::default()
+        }
+    }
+
     async fn request(&self, cancel: &CancellationToken) -> Result<Answer, Error> {
         let selection = self.host.selection();
-        let context = self.host.context();
-        let mut state = self.lock();
         let request = ModelRequest {
             options: StreamOptions {
                 reasoning: (selection.level != ThinkingLevel::Off).then_some(selection.level),
                 session_id: Some(self.host.conversation()),
-                ..StreamOptions::default()
+                ..self.host.stream_options()
             },
             model: selection.model,
-            messages: state.converted.update(&context),
+            messages: self.host.transcript(),
             conversation: Some(self.host.conversation()),
             now_ms: self.host.now_ms(),
         };
-        self.host.client().open(&state.snapshot, request, cancel)
+        let snapshot = Arc::clone(&self.lock().snapshot);
+        self.host.client().open(&snapshot, request, cancel)
     }
 
     fn tool(&self, name: &str) -> Option<Arc<dyn ToolRunner>> {
-        self.lock().toolbox.get(name)
+        self.lock().loadout.get(name)
     }
 
     fn tool_names(&self) -> Vec<String> {
-        self.lock().toolbox.names()
+        self.lock().loadout.names()
     }
 
     async fn before_tool_call(
@@ -189,7 +184,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
         call: &ToolCall,
         arguments: Map<String, Value>,
     ) -> Result<Verdict, Error> {
-        hooks::tool_call(self.host, call, arguments).await
+        hooks::tool_call(self.host, self.cancel, call, arguments).await
     }
 
     async fn after_tool_call(
@@ -198,7 +193,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
         arguments: &Map<String, Value>,
         result: ToolResult,
     ) -> ToolResult {
-        hooks::tool_result(self.host, call, arguments, result).await
+        hooks::tool_result(self.host, self.cancel, call, arguments, result).await
     }
 
     async fn finish_turn(&self, _: &Arc<Message>, _: &[Arc<Message>]) -> NextStep {

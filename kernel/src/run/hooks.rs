@@ -5,39 +5,65 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pliant_sdk::host::Host;
+use pliant_sdk::hook::ToolCallAnswer;
 use pliant_sdk::message::{Message, ToolCall};
-use pliant_sdk::plugin::CallCtx;
 use pliant_sdk::tool::ToolResult;
 use pliant_sdk::{Error, Event};
 use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::RunHost;
 use crate::agent::Verdict;
-use crate::registry::{Dispatcher, HookPoint, Snapshot, Source};
-
-/// Handlers are bounded in time; tools and commands are not (`extensions.md` §7.3).
-pub(super) const HANDLER_LIMIT: Duration = Duration::from_secs(30);
+use crate::registry::{Callers, Dispatcher, HookPoint, Snapshot, Source};
 
 /// Dispatches `point` on the current snapshot; `then` gets the dispatcher if anybody listens.
-async fn with_handlers<H, T, F>(host: &H, point: HookPoint, nobody: T, then: F) -> T
+async fn with_handlers<H, T, F>(
+    host: &H,
+    cancel: &CancellationToken,
+    point: HookPoint,
+    nobody: T,
+    then: F,
+) -> T
 where
     H: RunHost,
     F: for<'a> AsyncFnOnce(Dispatcher<'a>, T) -> T,
 {
     let snapshot: Arc<Snapshot> = host.registry().snapshot();
-    let ctx = |source: &Source| CallCtx::answer_only(Host::from_shared(host.services(source)));
+    let services = |source: &Source| host.services(source);
     let report = |failure| host.report(failure);
-    match Dispatcher::new(&snapshot, point, Some(HANDLER_LIMIT), &ctx, &report) {
+    let (cancel, limit) = bounds(cancel, host.handler_limit());
+    let callers = Callers {
+        services: &services,
+        report: &report,
+        cancel,
+        limit,
+    };
+    match Dispatcher::new(&snapshot, point, callers) {
         Some(dispatcher) => then(dispatcher, nobody).await,
         None => nobody,
     }
 }
 
+/// Time for a handler that hears of something after the user gave up.
+const AFTER_ABORT: Duration = Duration::from_secs(5);
+
+/// An abort ends a handler that is running; one that is called later, to hear how it ended, gets a
+/// short time of its own.
+fn bounds(
+    cancel: &CancellationToken,
+    limit: Option<Duration>,
+) -> (CancellationToken, Option<Duration>) {
+    if cancel.is_cancelled() {
+        let limit = limit.map_or(AFTER_ABORT, |limit| limit.min(AFTER_ABORT));
+        return (CancellationToken::new(), Some(limit));
+    }
+    (cancel.clone(), limit)
+}
+
 /// Tells handlers of an event that only notifies.
-pub(super) async fn notify<H: RunHost>(host: &H, event: &Event) {
+pub(super) async fn notify<H: RunHost>(host: &H, cancel: &CancellationToken, event: &Event) {
     let Some(point) = point_of(event) else { return };
-    with_handlers(host, point, (), async |dispatcher, ()| {
+    with_handlers(host, cancel, point, (), async |dispatcher, ()| {
         dispatcher.notify(event).await
     })
     .await;
@@ -60,19 +86,25 @@ fn point_of(event: &Event) -> Option<HookPoint> {
 }
 
 /// `message_end`: a chain; a replacement must keep the role, else it is reported and ignored (G7).
-pub(super) async fn message_end<H: RunHost>(host: &H, message: Message) -> Message {
-    with_handlers(host, HookPoint::MessageEnd, message, async |dispatcher, mut message| {
+pub(super) async fn message_end<H: RunHost>(
+    host: &H,
+    cancel: &CancellationToken,
+    message: Message,
+) -> Message {
+    with_handlers(host, cancel, HookPoint::MessageEnd, message, async |dispatcher, mut message| {
         let payload = |message: &Message| json!({"type": "message_end", "message": message});
         let take = |message: &mut Message, mut answer: Value| {
             if let Some(replacement) = answer.get_mut("message").map(Value::take) {
                 let replacement = Message::from(replacement);
-                if replacement.role() == message.role() {
-                    *message = replacement;
-                } else {
-                    tracing::warn!(target: "pliant::hooks", "a message_end handler changed the role; ignored");
+                if replacement.role() != message.role() {
+                    let (role, other) = (message.role(), replacement.role());
+                    return Err(Error::invalid(format!(
+                        "it answered a message of the role \"{other}\" for one of the role \"{role}\", which is ignored"
+                    )));
                 }
+                *message = replacement;
             }
-            ControlFlow::Continue(())
+            Ok(ControlFlow::Continue(()))
         };
         // The point does not fail closed, so the dispatch has no failure of its own.
         let _ = dispatcher.each(&mut message, payload, take).await;
@@ -81,14 +113,15 @@ pub(super) async fn message_end<H: RunHost>(host: &H, message: Message) -> Messa
     .await
 }
 
-/// `tool_call`: handlers may change the arguments; the first block decides; a failing handler blocks
-/// (T14).
+/// `tool_call`: handlers may change the arguments; the first block decides; a failing handler, and one
+/// whose answer cannot be read, blocks (T14).
 pub(super) async fn tool_call<H: RunHost>(
     host: &H,
+    cancel: &CancellationToken,
     call: &ToolCall,
     arguments: Map<String, Value>,
 ) -> Result<Verdict, Error> {
-    with_handlers(host, HookPoint::ToolCall, Ok(Verdict::Run(arguments)), async |dispatcher, verdict| {
+    with_handlers(host, cancel, HookPoint::ToolCall, Ok(Verdict::Run(arguments)), async |dispatcher, verdict| {
         let mut verdict = verdict?;
         let payload = |verdict: &Verdict| {
             let input = match verdict {
@@ -97,19 +130,7 @@ pub(super) async fn tool_call<H: RunHost>(
             };
             json!({"type": "tool_call", "toolCallId": call.id, "toolName": call.name, "input": input})
         };
-        let take = |verdict: &mut Verdict, mut answer: Value| {
-            if let Some(Value::Object(input)) = answer.pointer_mut("/event/input").map(Value::take) {
-                *verdict = Verdict::Run(input);
-            }
-            if answer.get("block") == Some(&Value::Bool(true)) {
-                let reason = answer.get("reason").and_then(Value::as_str).map(str::to_owned);
-                let terminate = answer.get("terminate") == Some(&Value::Bool(true));
-                *verdict = Verdict::Block { reason, terminate };
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        };
-        match dispatcher.each(&mut verdict, payload, take).await {
+        match dispatcher.each(&mut verdict, payload, judge).await {
             Ok(()) => Ok(verdict),
             Err(failure) => Err(Error::failed(format!(
                 "The call was blocked, because a tool_call handler of \"{}\" failed: {}",
@@ -120,14 +141,38 @@ pub(super) async fn tool_call<H: RunHost>(
     .await
 }
 
+fn judge(verdict: &mut Verdict, answer: Value) -> Result<ControlFlow<()>, Error> {
+    let ToolCallAnswer {
+        block,
+        reason,
+        terminate,
+        event,
+    } = serde_json::from_value(answer).map_err(|error| {
+        Error::invalid(format!(
+            "its answer is neither a block nor nothing: {error}"
+        ))
+    })?;
+    if let Some(Value::Object(input)) =
+        event.and_then(|mut event| event.get_mut("input").map(Value::take))
+    {
+        *verdict = Verdict::Run(input);
+    }
+    if block {
+        *verdict = Verdict::Block { reason, terminate };
+        return Ok(ControlFlow::Break(()));
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
 /// `tool_result`: a chain of patches (T15).
 pub(super) async fn tool_result<H: RunHost>(
     host: &H,
+    cancel: &CancellationToken,
     call: &ToolCall,
     arguments: &Map<String, Value>,
     result: ToolResult,
 ) -> ToolResult {
-    with_handlers(host, HookPoint::ToolResult, result, async |dispatcher, mut result| {
+    with_handlers(host, cancel, HookPoint::ToolResult, result, async |dispatcher, mut result| {
         let payload = |result: &ToolResult| {
             json!({
                 "type": "tool_result", "toolCallId": call.id, "toolName": call.name, "input": arguments,
@@ -137,7 +182,7 @@ pub(super) async fn tool_result<H: RunHost>(
         };
         let take = |result: &mut ToolResult, answer: Value| {
             patch(result, answer);
-            ControlFlow::Continue(())
+            Ok(ControlFlow::Continue(()))
         };
         let _ = dispatcher.each(&mut result, payload, take).await;
         result

@@ -4,24 +4,25 @@
 mod convert;
 mod driver;
 mod hooks;
+mod loadout;
 mod prepare;
 mod settle;
-mod toolbox;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pliant_sdk::host::{BoxFuture, Services};
 use pliant_sdk::message::ThinkingLevel;
+use pliant_sdk::provider::StreamOptions;
 use pliant_sdk::{Error, Event, Message, Model};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent;
 use crate::models::ModelClient;
-use crate::prompt::PromptOptions;
 use crate::registry::{HandlerFailure, Registry, Snapshot, Source};
 
-pub(crate) use toolbox::MakeServices;
-pub use toolbox::Toolbox;
+pub use convert::Converted;
+pub use loadout::Loadout;
 
 /// What a run needs of the session it belongs to.
 pub trait RunHost: Send + Sync {
@@ -34,14 +35,17 @@ pub trait RunHost: Send + Sync {
     /// Model and level in force.
     fn selection(&self) -> Selection;
 
-    /// The executable tools, from a snapshot of the registry.
-    fn toolbox(&self, snapshot: &Arc<Snapshot>) -> Arc<Toolbox>;
+    /// Options of a request that the settings decide.
+    fn stream_options(&self) -> StreamOptions;
 
-    /// What the system prompt is built from.
-    fn prompt_options(&self) -> PromptOptions;
+    /// The executable tools and the prompt sections in force, from a snapshot of the registry.
+    fn loadout(&self, snapshot: &Arc<Snapshot>) -> Arc<Loadout>;
 
     /// Services bound to this session.
     fn services(&self, source: &Source) -> Arc<dyn Services>;
+
+    /// Longest time a handler may take.
+    fn handler_limit(&self) -> Option<Duration>;
 
     /// Hands an event to the subscribers.
     fn publish(&self, event: Event) -> BoxFuture<'_, ()>;
@@ -49,8 +53,8 @@ pub trait RunHost: Send + Sync {
     /// Reports a failure of a plugin's code; the session goes on.
     fn report(&self, failure: HandlerFailure);
 
-    /// Failures reported since the last call.
-    fn take_reports(&self) -> Vec<HandlerFailure>;
+    /// Publishes what was reported.
+    fn publish_reports(&self) -> BoxFuture<'_, ()>;
 
     /// Stores a message at the end of the branch.
     ///
@@ -58,8 +62,11 @@ pub trait RunHost: Send + Sync {
     /// When it cannot be written; nothing changed then (S12).
     fn store(&self, message: &Arc<Message>) -> Result<(), Error>;
 
-    /// The projection of the branch: what a model sees (S35).
+    /// The projection of the branch (S35).
     fn context(&self) -> Vec<Arc<Message>>;
+
+    /// The projection as a model is sent it (`kernel.md` §1.5).
+    fn transcript(&self) -> Vec<Arc<Message>>;
 
     /// One batch of steering messages.
     fn take_steering(&self) -> Vec<Message>;
@@ -67,14 +74,12 @@ pub trait RunHost: Send + Sync {
     /// One batch of follow-up messages.
     fn take_follow_up(&self) -> Vec<Message>;
 
-    /// Whether messages wait.
-    fn has_queued(&self) -> bool;
-
     /// A user message begins; answers the queues as shown if it was in one (P32).
     fn delivered(&self, text: &str) -> Option<(Vec<String>, Vec<String>)>;
 
-    /// The run is over: from here on the session is idle, and what comes next may start (R3).
-    fn release(&self);
+    /// The run is over: from here on the session is settling and takes nothing into its queues.
+    /// `false` when something is still queued and the run was not ended by force.
+    fn begin_settling(&self, force: bool) -> bool;
 
     /// Name of the conversation at providers.
     fn conversation(&self) -> String;
@@ -109,7 +114,7 @@ pub async fn run<H: RunHost>(
     cancel: &CancellationToken,
     started: impl FnOnce() + Send,
 ) -> RunEnd {
-    let driver = driver::RunDriver::new(host);
+    let driver = driver::RunDriver::new(host, cancel);
     let prompts = prepare::messages(host, &driver.prompt_state(), prompt);
     started();
     let mut end = RunEnd::default();
@@ -123,13 +128,13 @@ pub async fn run<H: RunHost>(
             .find(|m| m.as_assistant().is_some())
             .cloned()
             .or(end.last);
-        driver.low_level_end(outcome.messages).await;
         end.failure = outcome.failure;
+        driver.low_level_end(outcome.messages).await;
         // Only handlers of `agent_end` can have queued something: the loop drains both queues.
-        if end.failure.is_some() || cancel.is_cancelled() || !host.has_queued() {
+        if host.begin_settling(end.failure.is_some() || cancel.is_cancelled()) {
             break;
         }
     }
-    settle::settle(host, &driver, cancel.is_cancelled()).await;
+    settle::settle(&driver, cancel.is_cancelled()).await;
     end
 }

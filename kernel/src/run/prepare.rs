@@ -4,7 +4,7 @@
 use pliant_sdk::Message;
 
 use super::RunHost;
-use crate::prompt::{PromptState, sections};
+use crate::prompt::PromptState;
 
 /// Builds the starting messages.
 pub(super) fn messages<H: RunHost>(host: &H, state: &PromptState, prompt: Message) -> Vec<Message> {
@@ -13,7 +13,6 @@ pub(super) fn messages<H: RunHost>(host: &H, state: &PromptState, prompt: Messag
 
 /// The difference between the prompt the transcript declares and the wanted one (M15).
 pub(super) fn patch<H: RunHost>(host: &H, state: &PromptState) -> Option<Message> {
-    let toolbox = host.toolbox(&host.registry().snapshot());
-    let specs: Vec<_> = toolbox.specs().collect();
-    state.patch(&sections(&host.prompt_options(), &specs), host.now_ms())
+    let loadout = host.loadout(&host.registry().snapshot());
+    state.patch(loadout.sections(), host.now_ms())
 }

@@ -1,20 +1,20 @@
 //! An open session: the only thing a front end talks to. It owns the tree, the queues and the
 //! selection, passes prompts through the pipeline, and starts runs.
 
+mod claim;
 mod events;
 mod queue;
 mod run_host;
 mod state;
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use pliant_sdk::host::Services;
 use pliant_sdk::message::{Content, Extra, MessageContent, ThinkingLevel, UserMessage};
-use pliant_sdk::plugin::CallCtx;
-use pliant_sdk::{Error, Event, Host, Message, Model};
+use pliant_sdk::{Error, Event, Message, Model};
 use serde_json::json;
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::host::HostServices;
@@ -22,8 +22,8 @@ use crate::host::actions::{Actions, HostUi};
 use crate::models::{Catalog, ModelClient};
 use crate::pipeline::{self, Passage, Prompt, PromptError, Scene, WhenActive};
 use crate::prompt::PromptOptions;
-use crate::registry::{Dispatcher, HandlerFailure, HookPoint, Registry, Source};
-use crate::run;
+use crate::registry::{Callers, Dispatcher, HandlerFailure, HookPoint, Registry, Source};
+use crate::run::{self, Converted};
 use crate::settings::Settings;
 use crate::tree::{EntryBody, Header, ModelChange, SessionTree, ThinkingLevelChange};
 
@@ -31,6 +31,7 @@ pub use events::Subscription;
 pub use queue::Delivery;
 pub use state::{DEFAULT_TOOLS, ToolSelection};
 
+use claim::Claims;
 use events::Subscribers;
 use queue::Queues;
 use state::State;
@@ -71,6 +72,8 @@ pub struct SessionStart {
     pub prompt: PromptOptions,
     /// `startup`, `resume`, … for `session_start` handlers.
     pub reason: &'static str,
+    /// What the user should be told once, in sentences.
+    pub notices: Vec<String>,
 }
 
 impl std::fmt::Debug for SessionStart {
@@ -117,20 +120,16 @@ struct Shared {
     tree: Mutex<SessionTree>,
     state: Mutex<State>,
     queues: Mutex<Queues>,
-    active: Mutex<Option<ActiveRun>>,
-    runs: AtomicU64,
-    idle: Notify,
+    converted: Mutex<Converted>,
+    claims: Arc<Claims>,
+    /// Ends what runs outside a run (commands, input handlers); made anew when it has been used.
+    abort: Mutex<CancellationToken>,
     subscribers: Subscribers,
     reports: Mutex<Vec<HandlerFailure>>,
     tools: ToolSelection,
     prompt: PromptOptions,
+    notices: Vec<String>,
     cwd: PathBuf,
-}
-
-/// A run in progress. The number tells it from the next one.
-struct ActiveRun {
-    number: u64,
-    cancel: CancellationToken,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -150,6 +149,7 @@ impl Session {
             tools,
             prompt,
             reason,
+            notices,
         } = start;
         let level = model
             .as_ref()
@@ -166,16 +166,17 @@ impl Session {
             state: Mutex::new(State {
                 model,
                 level,
-                toolbox: None,
+                loadout: None,
             }),
             queues: Mutex::new(Queues::new(modes.0, modes.1)),
-            active: Mutex::new(None),
-            runs: AtomicU64::new(0),
-            idle: Notify::new(),
+            converted: Mutex::default(),
+            claims: Arc::default(),
+            abort: Mutex::default(),
             subscribers: Subscribers::default(),
             reports: Mutex::default(),
             tools,
             prompt,
+            notices,
             cwd,
             equipment,
         };
@@ -192,7 +193,10 @@ impl Session {
     }
 
     /// Passes a prompt through the pipeline and, if it starts a run, returns when that has settled
-    /// (P5). `accepted` is called once when the prompt is not refused.
+    /// (P5). While an earlier run is settling, the prompt waits until everybody has heard of that.
+    /// `accepted` is called once when the prompt is not refused.
+    ///
+    /// Events must be read meanwhile: a subscription that is full holds the run.
     ///
     /// # Errors
     /// The refusal; the session is as before (P4).
@@ -201,20 +205,19 @@ impl Session {
         prompt: Prompt,
         accepted: impl FnOnce(Disposition) + Send,
     ) -> Result<PromptEnd, PromptError> {
-        let end = match self.pass(prompt).await? {
-            Passage::Handled => {
-                accepted(Disposition::Handled);
-                PromptEnd::default()
-            }
-            Passage::Queue(prompt, when) => {
-                self.enqueue(prompt, when).await;
-                accepted(Disposition::Queued);
-                PromptEnd::default()
-            }
-            Passage::Start(prompt) => self.run(prompt, accepted).await?,
-        };
+        self.0.claims.settled().await;
+        let passage = self.pass(prompt).await;
         self.0.publish_reports().await;
-        Ok(end)
+        match passage? {
+            Passage::Handled => accepted(Disposition::Handled),
+            Passage::Queue(prompt, when) => match self.enqueue(prompt, when).await {
+                Ok(()) => accepted(Disposition::Queued),
+                // The run has ended meanwhile, so the prompt starts the next one.
+                Err(prompt) => return self.run(*prompt, accepted).await,
+            },
+            Passage::Start(prompt) => return self.run(prompt, accepted).await,
+        }
+        Ok(PromptEnd::default())
     }
 
     /// Stops the active run and waits until the session is idle. Queued messages stay (L11).
@@ -223,46 +226,43 @@ impl Session {
         self.wait_idle().await;
     }
 
-    /// Asks the active run to stop, without waiting for it.
+    /// Asks the active run, and commands that run beside it, to stop, without waiting for them.
     pub fn cancel(&self) {
-        if let Some(run) = &*lock(&self.0.active) {
-            run.cancel.cancel();
-        }
+        self.0.claims.cancel();
+        std::mem::take(&mut *lock(&self.0.abort)).cancel();
     }
 
-    /// Lets every subscription end once what is in it has been read.
-    pub fn end_subscriptions(&self) {
-        self.0.subscribers.end();
-    }
-
-    /// Returns when no run is active.
+    /// Returns when no run is active and the last one has settled.
     pub async fn wait_idle(&self) {
-        loop {
-            let idle = self.0.idle.notified();
-            if lock(&self.0.active).is_none() {
-                return;
-            }
-            idle.await;
-        }
+        self.0.claims.idle().await;
     }
 
     /// Whether a run is active.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        lock(&self.0.active).is_some()
+        self.0.claims.is_running()
+    }
+
+    /// What the user should be told once, in sentences.
+    #[must_use]
+    pub fn notices(&self) -> &[String] {
+        &self.0.notices
     }
 
     /// Empties both queues and answers their texts, steering first.
     pub async fn clear_queue(&self) -> (Vec<String>, Vec<String>) {
         let cleared = lock(&self.0.queues).clear();
-        self.0
-            .subscribers
-            .publish(Event::QueueUpdate {
-                steering: Vec::new(),
-                follow_up: Vec::new(),
-            })
-            .await;
+        let empty = Event::QueueUpdate {
+            steering: Vec::new(),
+            follow_up: Vec::new(),
+        };
+        self.0.subscribers.publish(empty).await;
         cleared
+    }
+
+    /// Lets every subscription end once what is in it has been read.
+    pub fn end_subscriptions(&self) {
+        self.0.subscribers.end();
     }
 
     /// The header of the session's file.
@@ -294,6 +294,8 @@ impl Session {
         self.abort().await;
         let event = json!({"type": "session_shutdown", "reason": reason});
         self.tell(HookPoint::SessionShutdown, &event).await;
+        let conversation = self.0.tree().id().to_string();
+        self.0.equipment.client.forget(&conversation);
     }
 
     async fn pass(&self, prompt: Prompt) -> Result<Passage, PromptError> {
@@ -305,10 +307,16 @@ impl Session {
             .map(|model| model.provider.clone())
             .unwrap_or_default();
         let key_variables = shared.equipment.catalog.key_variables(&provider);
+        let services = |source: &Source| shared.source_services(source);
+        let report = |failure| lock(&shared.reports).push(failure);
         let scene = Scene {
             snapshot: &snapshot,
-            ctx: &|source| shared.call_ctx(source),
-            report: &|failure| lock(&shared.reports).push(failure),
+            callers: Callers {
+                services: &services,
+                report: &report,
+                cancel: lock(&shared.abort).clone(),
+                limit: shared.equipment.settings.handler_limit(),
+            },
             run_active: &|| self.is_running(),
             model: model.as_ref(),
             usable: shared.equipment.catalog.usable(&provider),
@@ -323,15 +331,24 @@ impl Session {
         prompt: Prompt,
         accepted: impl FnOnce(Disposition) + Send,
     ) -> Result<PromptEnd, PromptError> {
-        let Some(claimed) = self.0.claim() else {
-            let Some(when) = prompt.when_active else {
-                return Err(PromptError::Busy);
-            };
-            self.enqueue(prompt, when).await;
-            accepted(Disposition::Queued);
-            return Ok(PromptEnd::default());
+        let mut prompt = prompt;
+        let claimed = loop {
+            if let Some(claimed) = self.0.claims.claim(CancellationToken::new()) {
+                break claimed;
+            }
+            if self.is_running() {
+                let when = prompt.when_active.ok_or(PromptError::Busy)?;
+                match self.enqueue(prompt, when).await {
+                    Ok(()) => {
+                        accepted(Disposition::Queued);
+                        return Ok(PromptEnd::default());
+                    }
+                    Err(back) => prompt = *back,
+                }
+            }
+            self.0.claims.settled().await;
         };
-        let message = user_message(&prompt, self.0.now_ms());
+        let message = user_message(&prompt, self.0.now());
         let end = run::run(&self.0, message, &claimed.cancel, || {
             accepted(Disposition::Started)
         })
@@ -342,17 +359,19 @@ impl Session {
         })
     }
 
-    async fn enqueue(&self, prompt: Prompt, when: WhenActive) {
-        let message = user_message(&prompt, self.0.now_ms());
+    /// Queues a prompt into the active run; gives it back when there is none any more.
+    async fn enqueue(&self, prompt: Prompt, when: WhenActive) -> Result<(), Box<Prompt>> {
+        let message = user_message(&prompt, self.0.now());
         let delivery = match when {
             WhenActive::Steer => Delivery::Steer,
             WhenActive::FollowUp => Delivery::FollowUp,
         };
-        let (steering, follow_up) = {
+        let queued = self.0.claims.while_running(|| {
             let mut queues = lock(&self.0.queues);
-            queues.push(delivery, prompt.text, message);
+            queues.push(delivery, prompt.text.clone(), message);
             queues.shown()
-        };
+        });
+        let (steering, follow_up) = queued.ok_or(Box::new(prompt))?;
         self.0
             .subscribers
             .publish(Event::QueueUpdate {
@@ -360,16 +379,22 @@ impl Session {
                 follow_up,
             })
             .await;
+        Ok(())
     }
 
     async fn tell(&self, point: HookPoint, event: &serde_json::Value) {
         let shared = &self.0;
         let snapshot = shared.equipment.registry.snapshot();
-        let ctx = |source: &Source| shared.call_ctx(source);
+        let services = |source: &Source| shared.source_services(source);
         let report = |failure| lock(&shared.reports).push(failure);
-        if let Some(dispatcher) =
-            Dispatcher::new(&snapshot, point, Some(SESSION_HANDLER_LIMIT), &ctx, &report)
-        {
+        let (cancel, limit) = (CancellationToken::new(), Some(SESSION_HANDLER_LIMIT));
+        let callers = Callers {
+            services: &services,
+            report: &report,
+            cancel,
+            limit,
+        };
+        if let Some(dispatcher) = Dispatcher::new(&snapshot, point, callers) {
             dispatcher.notify(event).await;
         }
         shared.publish_reports().await;
@@ -377,7 +402,7 @@ impl Session {
 }
 
 /// Handlers of a session's beginning and end are bounded more tightly (`extensions.md` §6).
-const SESSION_HANDLER_LIMIT: std::time::Duration = std::time::Duration::from_secs(5);
+const SESSION_HANDLER_LIMIT: Duration = Duration::from_secs(5);
 
 /// A new session notes its selection; a resumed one only what the branch does not imply (V3, V8).
 fn record_selection(
@@ -420,77 +445,24 @@ fn user_message(prompt: &Prompt, timestamp: i64) -> Message {
     })
 }
 
-/// A session claimed for one run; free again when the run ends, however it ends.
-struct Claimed {
-    shared: Arc<Shared>,
-    number: u64,
-    cancel: CancellationToken,
-}
-
-impl Drop for Claimed {
-    fn drop(&mut self) {
-        // The run has usually released the session itself, and the next run may hold it by now.
-        let mut active = lock(&self.shared.active);
-        if active.as_ref().is_some_and(|run| run.number == self.number) {
-            *active = None;
-        }
-        drop(active);
-        self.shared.idle.notify_waiters();
-    }
-}
-
 impl Shared {
     fn tree(&self) -> MutexGuard<'_, SessionTree> {
         lock(&self.tree)
     }
 
-    /// Claims the session for a run; `None` while another one has it.
-    fn claim(self: &Arc<Self>) -> Option<Claimed> {
-        let mut active = lock(&self.active);
-        if active.is_some() {
-            return None;
-        }
-        let number = self.runs.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let cancel = CancellationToken::new();
-        *active = Some(ActiveRun {
-            number,
-            cancel: cancel.clone(),
-        });
-        Some(Claimed {
-            shared: Arc::clone(self),
-            number,
-            cancel,
-        })
-    }
-
-    fn release(&self) {
-        *lock(&self.active) = None;
-        self.idle.notify_waiters();
-    }
-
-    fn now_ms(&self) -> i64 {
+    fn now(&self) -> i64 {
         crate::host::clock::now_ms()
     }
 
-    fn call_ctx(self: &Arc<Self>, source: &Source) -> CallCtx {
+    fn source_services(self: &Arc<Self>, source: &Source) -> Arc<dyn Services> {
         let actions: Arc<dyn Actions> = Arc::clone(self) as Arc<dyn Actions>;
-        let services = self.equipment.host.for_source(source, Some(actions));
-        CallCtx::answer_only(Host::from_shared(services))
+        self.equipment.host.for_source(source, Some(actions))
     }
 
     async fn publish_reports(&self) {
         let failures = std::mem::take(&mut *lock(&self.reports));
         for failure in failures {
-            let name = failure.source.name;
-            let event = Event::ExtensionError {
-                extension_path: failure
-                    .source
-                    .path
-                    .map_or(name, |path| path.display().to_string()),
-                event: failure.event.to_owned(),
-                error: failure.error.to_string(),
-            };
-            self.subscribers.publish(event).await;
+            self.subscribers.publish(failure.into()).await;
         }
     }
 }

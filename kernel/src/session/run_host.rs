@@ -2,16 +2,17 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pliant_sdk::host::{BoxFuture, Services};
+use pliant_sdk::provider::StreamOptions;
 use pliant_sdk::{Error, Event, Message, Model};
 
 use super::{Delivery, Shared, lock};
 use crate::host::actions::{Actions, HostUi};
 use crate::models::ModelClient;
-use crate::prompt::PromptOptions;
-use crate::registry::{HandlerFailure, Registry, Snapshot, Source};
-use crate::run::{RunHost, Selection, Toolbox};
+use crate::registry::{HandlerFailure, MakeServices, Registry, Snapshot, Source};
+use crate::run::{Loadout, RunHost, Selection};
 
 impl RunHost for Arc<Shared> {
     fn registry(&self) -> &Registry {
@@ -30,30 +31,47 @@ impl RunHost for Arc<Shared> {
         }
     }
 
-    fn toolbox(&self, snapshot: &Arc<Snapshot>) -> Arc<Toolbox> {
+    /// `retry.provider.*` and the idle limit (`providers.md` §7.1, §7.5).
+    fn stream_options(&self) -> StreamOptions {
+        let settings = &self.equipment.settings;
+        let retry = |key: &str| settings.get(&format!("retry.provider.{key}")).as_u64();
+        StreamOptions {
+            timeout_ms: retry("timeoutMs").or(settings.http_idle_timeout_ms()),
+            max_retries: retry("maxRetries").and_then(|count| u32::try_from(count).ok()),
+            max_retry_delay_ms: retry("maxRetryDelayMs"),
+            ..StreamOptions::default()
+        }
+    }
+
+    fn loadout(&self, snapshot: &Arc<Snapshot>) -> Arc<Loadout> {
         let active = self.tools.active(snapshot);
         let mut state = lock(&self.state);
         let scene = state.scene(&self.cwd.display().to_string());
-        if let Some(toolbox) = &state.toolbox
-            && toolbox.is_current(snapshot, &active, &scene)
+        if let Some(loadout) = &state.loadout
+            && loadout.is_current(snapshot, &active, &scene)
         {
-            return Arc::clone(toolbox);
+            return Arc::clone(loadout);
         }
         let session = Arc::clone(self);
-        let services: crate::run::MakeServices =
-            Arc::new(move |source: &Source| session.services(source));
-        let toolbox = Arc::new(Toolbox::new(snapshot, &active, &services, scene));
-        state.toolbox = Some(Arc::clone(&toolbox));
-        toolbox
-    }
-
-    fn prompt_options(&self) -> PromptOptions {
-        self.prompt.clone()
+        let services: MakeServices =
+            Arc::new(move |source: &Source| session.source_services(source));
+        let loadout = Arc::new(Loadout::new(
+            snapshot,
+            &active,
+            &services,
+            scene,
+            &self.prompt,
+        ));
+        state.loadout = Some(Arc::clone(&loadout));
+        loadout
     }
 
     fn services(&self, source: &Source) -> Arc<dyn Services> {
-        let actions: Arc<dyn Actions> = Arc::clone(self) as Arc<dyn Actions>;
-        self.equipment.host.for_source(source, Some(actions))
+        self.source_services(source)
+    }
+
+    fn handler_limit(&self) -> Option<Duration> {
+        self.equipment.settings.handler_limit()
     }
 
     fn publish(&self, event: Event) -> BoxFuture<'_, ()> {
@@ -64,13 +82,12 @@ impl RunHost for Arc<Shared> {
         lock(&self.reports).push(failure);
     }
 
-    fn take_reports(&self) -> Vec<HandlerFailure> {
-        std::mem::take(&mut lock(&self.reports))
+    fn publish_reports(&self) -> BoxFuture<'_, ()> {
+        Box::pin(Shared::publish_reports(self))
     }
 
     fn store(&self, message: &Arc<Message>) -> Result<(), Error> {
-        let mut tree = self.tree();
-        match tree.append_message(Arc::clone(message)) {
+        match self.tree().append_message(Arc::clone(message)) {
             Ok(_) => Ok(()),
             Err(error) => Err(Error::failed(error.to_string())),
         }
@@ -78,6 +95,11 @@ impl RunHost for Arc<Shared> {
 
     fn context(&self) -> Vec<Arc<Message>> {
         self.tree().context().to_vec()
+    }
+
+    fn transcript(&self) -> Vec<Arc<Message>> {
+        let tree = self.tree();
+        lock(&self.converted).update(tree.context())
     }
 
     fn take_steering(&self) -> Vec<Message> {
@@ -88,17 +110,14 @@ impl RunHost for Arc<Shared> {
         lock(&self.queues).take(Delivery::FollowUp)
     }
 
-    fn has_queued(&self) -> bool {
-        !lock(&self.queues).is_empty()
-    }
-
     fn delivered(&self, text: &str) -> Option<(Vec<String>, Vec<String>)> {
         let mut queues = lock(&self.queues);
         queues.delivered(text).then(|| queues.shown())
     }
 
-    fn release(&self) {
-        Shared::release(self);
+    fn begin_settling(&self, force: bool) -> bool {
+        self.claims
+            .begin_settling(|| force || lock(&self.queues).is_empty())
     }
 
     fn conversation(&self) -> String {
@@ -106,7 +125,7 @@ impl RunHost for Arc<Shared> {
     }
 
     fn now_ms(&self) -> i64 {
-        Shared::now_ms(self)
+        self.now()
     }
 }
 

@@ -7,7 +7,7 @@ use pliant_sdk::message::ThinkingLevel;
 use pliant_sdk::tool::{Exposure, ToolScene, ToolSpec};
 
 use crate::registry::{Rank, Registered, Snapshot};
-use crate::run::Toolbox;
+use crate::run::Loadout;
 
 /// Active at the start unless the settings say otherwise (`extensions.md` §8).
 pub const DEFAULT_TOOLS: [&str; 4] = ["read", "bash", "edit", "write"];
@@ -17,7 +17,7 @@ pub const DEFAULT_TOOLS: [&str; 4] = ["read", "bash", "edit", "write"];
 pub(super) struct State {
     pub(super) model: Option<Model>,
     pub(super) level: ThinkingLevel,
-    pub(super) toolbox: Option<Arc<Toolbox>>,
+    pub(super) loadout: Option<Arc<Loadout>>,
 }
 
 impl State {

@@ -1,38 +1,38 @@
-//! The executable tools of a turn, pinned from one snapshot of the registry: a reload in the middle
-//! of a turn changes nothing for the calls the model was offered.
+//! What is in force for a turn, pinned from one snapshot of the registry: the executable tools, what
+//! the model is told of them, and the sections of the prompt. A reload in the middle of a turn
+//! changes nothing for the calls the model was offered. Made anew only when something changed.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use indexmap::IndexMap;
 use pliant_sdk::Error;
-use pliant_sdk::host::{BoxFuture, Host, Services};
+use pliant_sdk::host::{BoxFuture, Host};
 use pliant_sdk::message::Tool;
 use pliant_sdk::plugin::{CallCtx, Caller, Flow};
 use pliant_sdk::tool::{ToolExecute, ToolResult, ToolScene, ToolSpec};
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{ArgumentSchema, ToolRunner};
-use crate::registry::{Registered, Snapshot, Source};
+use crate::agent::{ArgumentSchema, ToolRunner, Updates};
+use crate::prompt::{PromptOptions, sections};
+use crate::registry::{MakeServices, Registered, Snapshot};
 
-/// Makes the services of a tool's owner.
-pub(crate) type MakeServices = Arc<dyn Fn(&Source) -> Arc<dyn Services> + Send + Sync>;
-
-/// Tools that can be executed, in the order they are declared.
-pub struct Toolbox {
+/// Tools that can be executed, in the order they are declared, and the prompt that goes with them.
+pub struct Loadout {
     snapshot: u64,
     tools: IndexMap<String, Arc<RegisteredTool>>,
-    scene: RwLock<ToolScene>,
+    scene: ToolScene,
+    declarations: Vec<Tool>,
+    sections: Vec<(String, String)>,
 }
 
-impl std::fmt::Debug for Toolbox {
+impl std::fmt::Debug for Loadout {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.tools.keys()).finish()
     }
 }
 
-impl Toolbox {
+impl Loadout {
     /// The active tools of a snapshot; names that nobody registered are left out.
     #[must_use]
     pub fn new(
@@ -40,52 +40,53 @@ impl Toolbox {
         active: &[String],
         services: &MakeServices,
         scene: ToolScene,
+        prompt: &PromptOptions,
     ) -> Self {
         let tool = |name: &String| {
-            let tool = snapshot.tool(name)?;
+            let tool = Arc::clone(snapshot.tool(name)?);
             let schema = ArgumentSchema::new(tool.spec.parameters.clone());
             let tool = RegisteredTool {
-                tool: Arc::clone(tool),
+                tool,
                 schema,
                 services: Arc::clone(services),
                 scene: scene.clone(),
             };
             Some((name.clone(), Arc::new(tool)))
         };
-        let tools = active.iter().filter_map(tool).collect();
+        let tools: IndexMap<_, _> = active.iter().filter_map(tool).collect();
+        let specs: Vec<&ToolSpec> = tools.values().map(|tool| &tool.tool.spec).collect();
+        let declarations = specs.iter().map(|spec| declaration(spec)).collect();
+        let sections = sections(prompt, &specs);
         Self {
             snapshot: snapshot.number(),
             tools,
-            scene: RwLock::new(scene),
+            scene,
+            declarations,
+            sections,
         }
     }
 
-    /// Whether this toolbox is what `new` would make.
+    /// Whether this loadout is what `new` would make; the prompt options of a session do not change.
     #[must_use]
     pub fn is_current(&self, snapshot: &Snapshot, active: &[String], scene: &ToolScene) -> bool {
-        let same_names = self
-            .tools
-            .keys()
-            .eq(active.iter().filter(|name| snapshot.tool(name).is_some()));
-        let same_scene = *self.scene.read().unwrap_or_else(PoisonError::into_inner) == *scene;
-        self.snapshot == snapshot.number() && same_names && same_scene
+        self.snapshot == snapshot.number()
+            && self.scene == *scene
+            && self
+                .tools
+                .keys()
+                .eq(active.iter().filter(|name| snapshot.tool(name).is_some()))
     }
 
-    /// The declarations, in order.
-    pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
-        self.tools.values().map(|tool| &tool.tool.spec)
-    }
-
-    /// What the model is told of them (M2).
+    /// What the model is told of the tools (M2).
     #[must_use]
-    pub fn declarations(&self) -> Vec<Tool> {
-        let declare = |spec: &ToolSpec| Tool {
-            name: spec.name.clone(),
-            description: spec.description.clone(),
-            parameters: spec.parameters.clone(),
-            constrained_sampling: spec.constrained_sampling.clone(),
-        };
-        self.specs().map(declare).collect()
+    pub fn declarations(&self) -> &[Tool] {
+        &self.declarations
+    }
+
+    /// The sections of the prompt, in order.
+    #[must_use]
+    pub fn sections(&self) -> &[(String, String)] {
+        &self.sections
     }
 
     /// The tool of that name.
@@ -100,6 +101,15 @@ impl Toolbox {
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.tools.keys().cloned().collect()
+    }
+}
+
+fn declaration(spec: &ToolSpec) -> Tool {
+    Tool {
+        name: spec.name.clone(),
+        description: spec.description.clone(),
+        parameters: spec.parameters.clone(),
+        constrained_sampling: spec.constrained_sampling.clone(),
     }
 }
 
@@ -135,7 +145,7 @@ impl ToolRunner for RegisteredTool {
         &self,
         call_id: &str,
         arguments: Map<String, Value>,
-        updates: mpsc::UnboundedSender<ToolResult>,
+        updates: Updates,
         cancel: CancellationToken,
     ) -> BoxFuture<'static, Result<ToolResult, Error>> {
         let ctx = CallCtx::new(Arc::new(ToolCaller { updates, cancel }), self.host());
@@ -151,7 +161,7 @@ impl ToolRunner for RegisteredTool {
 
 /// Takes partial results of a running tool.
 struct ToolCaller {
-    updates: mpsc::UnboundedSender<ToolResult>,
+    updates: Updates,
     cancel: CancellationToken,
 }
 
@@ -161,13 +171,13 @@ impl Caller for ToolCaller {
     }
 
     fn emit(&self, payload: &[u8]) -> Flow {
-        let Ok(partial) = serde_json::from_slice(payload) else {
-            return Flow::Continue;
-        };
-        if self.updates.send(partial).is_ok() {
-            Flow::Continue
-        } else {
+        if let Ok(partial) = serde_json::from_slice(payload) {
+            self.updates.show(partial);
+        }
+        if self.cancel.is_cancelled() {
             Flow::Stop
+        } else {
+            Flow::Continue
         }
     }
 }

@@ -1,0 +1,104 @@
+//! Who has the session: nobody, a run, or a run that is settling. Claiming is atomic (P6), queues take
+//! messages only while a run can still deliver them, and what arrives while a run settles waits.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// The state of a session's one place for a run.
+#[derive(Debug, Default)]
+pub(super) struct Claims {
+    holder: Mutex<Holder>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+enum Holder {
+    #[default]
+    Nobody,
+    Run(CancellationToken),
+    Settling,
+}
+
+/// The session claimed for one run; free again when this is dropped.
+pub(super) struct Claimed {
+    claims: Arc<Claims>,
+    pub(super) cancel: CancellationToken,
+}
+
+impl Drop for Claimed {
+    fn drop(&mut self) {
+        *self.claims.holder() = Holder::Nobody;
+        self.claims.changed.notify_waiters();
+    }
+}
+
+impl Claims {
+    /// Claims the session for a run that `cancel` can end; `None` while another one has it.
+    pub(super) fn claim(self: &Arc<Self>, cancel: CancellationToken) -> Option<Claimed> {
+        let mut holder = self.holder();
+        if !matches!(*holder, Holder::Nobody) {
+            return None;
+        }
+        *holder = Holder::Run(cancel.clone());
+        Some(Claimed {
+            claims: Arc::clone(self),
+            cancel,
+        })
+    }
+
+    /// Whether a run is active; one that is settling no longer is (R3).
+    pub(super) fn is_running(&self) -> bool {
+        matches!(*self.holder(), Holder::Run(_))
+    }
+
+    /// Does something while a run is active and cannot begin to settle; `None` when none is.
+    pub(super) fn while_running<T>(&self, act: impl FnOnce() -> T) -> Option<T> {
+        let holder = self.holder();
+        matches!(*holder, Holder::Run(_)).then(act)
+    }
+
+    /// The run begins to settle, unless `may` says that there is still something to do.
+    pub(super) fn begin_settling(&self, may: impl FnOnce() -> bool) -> bool {
+        let mut holder = self.holder();
+        let settles = may();
+        if settles {
+            *holder = Holder::Settling;
+        }
+        settles
+    }
+
+    /// Asks an active run to stop.
+    pub(super) fn cancel(&self) {
+        if let Holder::Run(cancel) = &*self.holder() {
+            cancel.cancel();
+        }
+    }
+
+    /// Returns when nobody has the session.
+    pub(super) async fn idle(&self) {
+        self.until(|holder| matches!(holder, Holder::Nobody)).await;
+    }
+
+    /// Returns when no run is settling.
+    pub(super) async fn settled(&self) {
+        self.until(|holder| !matches!(holder, Holder::Settling))
+            .await;
+    }
+
+    async fn until(&self, reached: impl Fn(&Holder) -> bool) {
+        loop {
+            // Made before the look: a change in between wakes it.
+            let changed = self.changed.notified();
+            if reached(&self.holder()) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    fn holder(&self) -> MutexGuard<'_, Holder> {
+        self.holder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
