@@ -125,6 +125,7 @@ pub struct Kernel {
     catalog: Arc<Catalog>,
     client: Arc<ModelClient>,
     warnings: Vec<String>,
+    failures: Vec<String>,
 }
 
 impl std::fmt::Debug for Kernel {
@@ -153,7 +154,7 @@ impl Kernel {
         warnings.extend(problem);
         let credentials = Arc::new(credentials);
         let (found, problems) = find(&options)?;
-        warnings.extend(problems.iter().map(ToString::to_string));
+        let mut failures: Vec<String> = problems.iter().map(ToString::to_string).collect();
 
         let host = host_services(&options, &settings, &registry, &credentials, &found);
         let plugin_host = Arc::new(plugin_host(&options, &settings, &host));
@@ -162,18 +163,21 @@ impl Kernel {
             match open(plugin, &plugin_host) {
                 Ok(generation) => registry.publish(generation),
                 Err(error) if named => return Err(error),
-                Err(error) => warnings.push(error.to_string()),
+                Err(error) => failures.push(error.to_string()),
             }
         }
 
         let catalog = Catalog::new(
             Arc::clone(&registry),
             custom,
-            credentials,
+            Arc::clone(&credentials),
             model_asker(Arc::clone(&host)),
         );
         let for_client = Arc::clone(&host);
-        let client = ModelClient::new(Arc::new(move |source| for_client.for_source(source, None)));
+        let client = ModelClient::new(
+            Arc::new(move |source| for_client.for_source(source, None)),
+            credentials,
+        );
         Ok(Self {
             options,
             settings,
@@ -182,6 +186,7 @@ impl Kernel {
             catalog: Arc::new(catalog),
             client: Arc::new(client),
             warnings,
+            failures,
         })
     }
 
@@ -209,10 +214,17 @@ impl Kernel {
         &self.settings
     }
 
-    /// What went wrong without stopping anything, as sentences.
+    /// What is odd and was passed by, as sentences.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// Plugins that were found but cannot be loaded, as sentences. Whoever runs without a person
+    /// looking should stop for these: what is missing may be what kept watch.
+    #[must_use]
+    pub fn failures(&self) -> &[String] {
+        &self.failures
     }
 
     /// Opens a session.
@@ -221,7 +233,7 @@ impl Kernel {
     /// A sentence that says what to do.
     pub async fn open_session(&self, open: OpenOptions) -> Result<Session, OpenError> {
         let (tree, reason) = self.tree(&open.session)?;
-        let mut notices = Vec::new();
+        let mut notices = damage_notices(&tree);
         let ModelChoice { model, level } = self.choose_model(&open, &tree, &mut notices).await?;
         let said = tree.settings().thinking_level;
         let default = self.settings.used().default_thinking_level;
@@ -353,6 +365,24 @@ impl Kernel {
     }
 }
 
+/// What of the session's file could not be read, the first few places of it.
+fn damage_notices(tree: &SessionTree) -> Vec<String> {
+    const SHOWN: usize = 3;
+    let mut notices: Vec<String> = tree
+        .damage()
+        .iter()
+        .take(SHOWN)
+        .map(ToString::to_string)
+        .collect();
+    let more = tree.damage().len().saturating_sub(SHOWN);
+    if more > 0 {
+        notices.push(format!(
+            "{more} more places of the session's file could not be read."
+        ));
+    }
+    notices
+}
+
 /// A word with a slash, a backslash or the ending is a path (`interfaces.md` §1.2).
 fn is_path(name: &str) -> bool {
     name.contains(['/', '\\']) || name.ends_with(".jsonl")
@@ -384,11 +414,12 @@ fn host_services(
     credentials: &Arc<Credentials>,
     found: &[FoundPlugin],
 ) -> Arc<HostServices> {
-    let keys = found
+    let mut keys: Vec<String> = found
         .iter()
         .flat_map(|plugin| &plugin.manifest.provides)
         .flat_map(|item| item.env.clone())
         .collect();
+    keys.extend(credentials.variables());
     // Weak: the registry holds the plugins, which hold the services that hold this.
     let (registry, credentials) = (Arc::downgrade(registry), Arc::clone(credentials));
     let key = move |request: KeyRequest| -> BoxFuture<'static, Result<Option<String>, Error>> {
@@ -437,7 +468,8 @@ fn plugin_host(
     host: &Arc<HostServices>,
 ) -> PluginHost {
     let (host, settings) = (Arc::clone(host), Arc::clone(settings));
-    let (cwd, agent_dir) = (options.cwd.clone(), options.agent_dir.clone());
+    let shown = |path: &PathBuf| path.to_string_lossy().into_owned();
+    let (cwd, agent_dir) = (shown(&options.cwd), shown(&options.agent_dir));
     PluginHost {
         runtime: PluginRuntime::default(),
         stage: Stage::new(std::env::temp_dir()),

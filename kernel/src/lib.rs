@@ -10,6 +10,7 @@
 
 pub mod boot;
 pub mod settings;
+pub mod textfile;
 
 pub mod session;
 

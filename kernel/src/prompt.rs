@@ -9,6 +9,8 @@ use pliant_sdk::message::{Message, MessageContent, SystemMessage, Tool};
 use pliant_sdk::tool::ToolSpec;
 use serde_json::{Map, Value};
 
+use crate::textfile;
+
 /// The prompt and tool state that a transcript adds up to (M9). Fed message by message.
 #[derive(Debug, Clone, Default)]
 pub struct PromptState {
@@ -193,11 +195,7 @@ fn context_file(directory: &Path) -> Option<(String, String)> {
     ];
     NAMES.iter().find_map(|name| {
         let path = directory.join(name);
-        let bytes = std::fs::read(&path).ok()?;
-        Some((
-            path.display().to_string(),
-            String::from_utf8_lossy(&bytes).into_owned(),
-        ))
+        Some((path.display().to_string(), textfile::read(&path).ok()?))
     })
 }
 

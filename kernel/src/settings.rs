@@ -9,6 +9,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::textfile;
+
 /// The settings in force. Unknown keys stay reachable through [`Settings::get`].
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
@@ -82,14 +84,14 @@ impl Settings {
     #[must_use]
     pub fn load(agent_dir: &Path) -> (Self, Option<String>) {
         let path = agent_dir.join("settings.json");
-        let text = match std::fs::read_to_string(&path) {
+        let text = match textfile::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return (Self::default(), None);
             }
             Err(error) => return (Self::default(), Some(ignored(&path, &error.to_string()))),
         };
-        match serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')) {
+        match serde_json::from_str::<Value>(&text) {
             Ok(written @ Value::Object(_)) => (Self::from_value(written), None),
             Ok(_) => (
                 Self::default(),

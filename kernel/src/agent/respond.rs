@@ -13,6 +13,9 @@ use super::{Answer, Driver};
 
 const ABORTED: &str = "Request was aborted";
 
+/// No model answers this much; a service that does never ends.
+const LONGEST: usize = 64 << 20;
+
 /// Events taken from the stream at once; a bound keeps aborts prompt.
 const BATCH: usize = 256;
 
@@ -71,7 +74,15 @@ async fn stream<D: Driver>(
     let mut assembler = Assembler::new(template.clone());
     let mut batch = Vec::new();
     let mut open = true;
+    let mut length = 0;
     let result = loop {
+        if length > LONGEST {
+            let text = format!(
+                "the answer is longer than {} MB and was cut off",
+                LONGEST >> 20
+            );
+            return assembler.finish(StopReason::Error, Some(text));
+        }
         tokio::select! {
             biased;
             () = cancel.cancelled() => {
@@ -87,6 +98,7 @@ async fn stream<D: Driver>(
                 break result;
             }
         }
+        length += batch.iter().map(size).sum::<usize>();
         show(driver, &mut assembler, &mut batch, announced).await;
     };
     match result {
@@ -98,6 +110,15 @@ async fn stream<D: Driver>(
         }
         Ok(message) => message,
         Err(error) => assembler.finish(StopReason::Error, Some(error.to_string())),
+    }
+}
+
+fn size(event: &StreamEvent) -> usize {
+    match event {
+        StreamEvent::TextDelta { delta, .. }
+        | StreamEvent::ThinkingDelta { delta, .. }
+        | StreamEvent::ToolcallDelta { delta, .. } => delta.len(),
+        _ => 0,
     }
 }
 

@@ -12,14 +12,18 @@ mod process;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use pliant_sdk::Error;
 use pliant_sdk::error::code;
 use pliant_sdk::host::{
-    BoxFuture, ByteStream, ExecRequest, HttpRequest, LogLevel, Services, unframed,
+    BoxFuture, ByteStream, ExecRequest, HttpRequest, LogLevel, PollBytes, Services, unframed,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::registry::Source;
 use crate::settings::Settings;
@@ -50,6 +54,36 @@ pub struct HostServices {
     shell: PathBuf,
     removed_variables: Vec<String>,
     key: KeyLookup,
+    running: Arc<Running>,
+}
+
+/// Counts the processes that somebody still listens to.
+#[derive(Debug, Default)]
+struct Running {
+    count: AtomicUsize,
+    ended: Notify,
+}
+
+/// The stream of a process, counted until the process has been told to end.
+struct CountedStream {
+    /// Before the count: dropping the stream kills the process.
+    stream: ByteStream,
+    _counted: Counted,
+}
+
+struct Counted(Arc<Running>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.count.fetch_sub(1, Ordering::SeqCst);
+        self.0.ended.notify_waiters();
+    }
+}
+
+impl PollBytes for CountedStream {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Vec<u8>, Error>>> {
+        self.stream.poll_next(cx)
+    }
 }
 
 impl std::fmt::Debug for HostServices {
@@ -87,7 +121,34 @@ impl HostServices {
             shell,
             removed_variables,
             key,
+            running: Arc::default(),
         }
+    }
+
+    /// Returns when no process of a tool runs any more, or after `limit`. A plugin drops what was
+    /// aborted on threads of its own, and the program must not end before that.
+    pub async fn processes_ended(&self, limit: Duration) {
+        let ended = async {
+            loop {
+                let ended = self.running.ended.notified();
+                if self.running.count.load(Ordering::SeqCst) == 0 {
+                    return;
+                }
+                ended.await;
+            }
+        };
+        // The limit is for a plugin that holds a process and never lets go.
+        let _ = tokio::time::timeout(limit, ended).await;
+    }
+
+    async fn exec(&self, request: ExecRequest, env: &ProcessEnv) -> Result<ByteStream, Error> {
+        self.running.count.fetch_add(1, Ordering::SeqCst);
+        let counted = Counted(Arc::clone(&self.running));
+        let stream = process::stream(request, env).await?;
+        Ok(ByteStream::new(CountedStream {
+            stream,
+            _counted: counted,
+        }))
     }
 
     /// The services of one source, bound to a session if there is one.
@@ -269,7 +330,7 @@ impl Bound {
     /// The whole run at once: its exit as JSON, a line feed, its output.
     async fn exec_run(&self, payload: &[u8]) -> Result<Vec<u8>, Error> {
         let request: ExecRequest = serde_json::from_slice(payload)?;
-        let mut stream = process::stream(request, &self.process_env()).await?;
+        let mut stream = self.host.exec(request, &self.process_env()).await?;
         let mut output = Vec::new();
         while let Some(chunk) = stream.next().await {
             let chunk = chunk?;
@@ -293,7 +354,7 @@ impl Bound {
             "exec.stream" => {
                 let request: ExecRequest = serde_json::from_slice(&payload)?;
                 tracing::debug!(target: "pliant::exec", source = %self.source);
-                process::stream(request, &self.process_env()).await
+                self.host.exec(request, &self.process_env()).await
             }
             "fs.read" => {
                 let (path, options) = self.path(&payload)?;

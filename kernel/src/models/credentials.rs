@@ -1,15 +1,67 @@
 //! Who pays: keys from the command line, `auth.json`, `models.json` and the environment, in that
 //! order (`providers.md` §8). Secrets stay here; a plugin names a provider and the host adds the key.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use pliant_sdk::Error;
 use serde_json::Value;
 
 use super::custom::CustomModels;
+use crate::textfile;
+
+/// Shorter "keys" (`none`, `x`) are words that texts may hold for other reasons.
+const SHORTEST_SECRET: usize = 8;
+
+/// Variables in which providers look for their keys (`providers.md` §8.2), whether or not a plugin for
+/// them is installed. Credentials of whole clouds are left to the tools that use them.
+const KEY_VARIABLES: [&str; 42] = [
+    "AI_GATEWAY_API_KEY",
+    "ANT_LING_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_OAUTH_TOKEN",
+    "AWS_BEARER_TOKEN_BEDROCK",
+    "AZURE_OPENAI_API_KEY",
+    "BASETEN_API_KEY",
+    "CEREBRAS_API_KEY",
+    "CLOUDFLARE_API_KEY",
+    "COPILOT_GITHUB_TOKEN",
+    "DEEPSEEK_API_KEY",
+    "FIREWORKS_API_KEY",
+    "GEMINI_API_KEY",
+    "GOOGLE_CLOUD_API_KEY",
+    "GROQ_API_KEY",
+    "HF_TOKEN",
+    "KIMI_API_KEY",
+    "META_API_KEY",
+    "MINIMAX_API_KEY",
+    "MINIMAX_CN_API_KEY",
+    "MISTRAL_API_KEY",
+    "MOONSHOT_API_KEY",
+    "NVIDIA_API_KEY",
+    "OPENAI_API_KEY",
+    "OPENCODE_API_KEY",
+    "OPENROUTER_API_KEY",
+    "QWEN_TOKEN_PLAN_API_KEY",
+    "QWEN_TOKEN_PLAN_CN_API_KEY",
+    "QWEN_TOKEN_PLAN_INDIVIDUAL_API_KEY",
+    "QWEN_TOKEN_PLAN_INDIVIDUAL_CN_API_KEY",
+    "QWEN_TOKEN_PLAN_TEAM_API_KEY",
+    "QWEN_TOKEN_PLAN_TEAM_CN_API_KEY",
+    "RADIUS_API_KEY",
+    "TOGETHER_API_KEY",
+    "TYPESAFE_API_KEY",
+    "XAI_API_KEY",
+    "XIAOMI_API_KEY",
+    "XIAOMI_TOKEN_PLAN_AMS_API_KEY",
+    "XIAOMI_TOKEN_PLAN_CN_API_KEY",
+    "ZAI_API_KEY",
+    "ZAI_CODING_CN_API_KEY",
+];
 
 /// Time for a key command.
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
@@ -20,6 +72,8 @@ pub struct Credentials {
     given: Option<String>,
     stored: HashMap<String, Value>,
     written: HashMap<String, String>,
+    /// Keys that were given out, so that none of them is shown.
+    used: Mutex<HashSet<String>>,
 }
 
 impl std::fmt::Debug for Credentials {
@@ -43,8 +97,8 @@ impl Credentials {
         given: Option<String>,
     ) -> (Self, Option<String>) {
         let path = agent_dir.join("auth.json");
-        let (stored, problem) = match std::fs::read_to_string(&path) {
-            Ok(text) => match serde_json::from_str(text.trim_start_matches('\u{feff}')) {
+        let (stored, problem) = match textfile::read(&path) {
+            Ok(text) => match serde_json::from_str(&text) {
                 Ok(stored) => (stored, None),
                 Err(error) => {
                     let place = format!(
@@ -73,6 +127,7 @@ impl Credentials {
                 given,
                 stored,
                 written,
+                used: Mutex::default(),
             },
             problem,
         )
@@ -95,6 +150,44 @@ impl Credentials {
     /// # Errors
     /// When a variable or command that should give it does not; the sentence names it.
     pub async fn key(&self, provider: &str, env: &[String]) -> Result<Option<String>, Error> {
+        let key = self.resolve(provider, env).await?;
+        if let Some(key) = key.as_ref().filter(|key| key.len() >= SHORTEST_SECRET) {
+            self.used
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(key.clone());
+        }
+        Ok(key)
+    }
+
+    /// A text without the keys that were given out; services like to quote them in their errors.
+    #[must_use]
+    pub fn mask(&self, text: String) -> String {
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.iter().fold(text, |text, key| {
+            if text.contains(key.as_str()) {
+                text.replace(key.as_str(), "***")
+            } else {
+                text
+            }
+        })
+    }
+
+    /// Environment variables that hold keys: those of known providers, and those the files name. They
+    /// are kept from child processes.
+    #[must_use]
+    pub fn variables(&self) -> Vec<String> {
+        let stored = self
+            .stored
+            .values()
+            .filter_map(|stored| stored.get("key")?.as_str());
+        let named = stored
+            .chain(self.written.values().map(String::as_str))
+            .flat_map(variables);
+        named.chain(KEY_VARIABLES).map(str::to_owned).collect()
+    }
+
+    async fn resolve(&self, provider: &str, env: &[String]) -> Result<Option<String>, Error> {
         if let Some(given) = &self.given {
             return Ok(Some(given.clone()));
         }
@@ -200,18 +293,38 @@ async fn run(provider: &str, command: &str) -> Result<String, Error> {
         .arg("-c")
         .arg(command)
         .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .kill_on_drop(true);
-    let output = match tokio::time::timeout(COMMAND_LIMIT, child.output()).await {
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    // A group of its own, so that what the command started ends with it.
+    let child = child
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|_| failed("cannot be started"))?;
+    let group = child.id();
+    let output = match tokio::time::timeout(COMMAND_LIMIT, child.wait_with_output()).await {
         Ok(Ok(output)) if output.status.success() => output,
         Ok(_) => return Err(failed("failed")),
-        Err(_) => return Err(failed("did not end within 10 s")),
+        Err(_) => {
+            kill_group(group);
+            return Err(failed("did not end within 10 s"));
+        }
     };
     let key = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     if key.is_empty() {
         Err(failed("printed nothing"))
     } else {
         Ok(key)
+    }
+}
+
+fn kill_group(leader: Option<u32>) {
+    let leader = leader
+        .and_then(|id| i32::try_from(id).ok())
+        .and_then(rustix::process::Pid::from_raw);
+    if let Some(leader) = leader {
+        // Gone already is as good as killed.
+        let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
     }
 }
 
@@ -267,6 +380,25 @@ mod tests {
             .stored
             .insert("p".to_owned(), serde_json::json!({"type": "api_key"}));
         assert_eq!(credentials.key("p", &[]).await.unwrap(), None);
+    }
+
+    #[test]
+    fn variables_of_known_providers_and_those_the_files_name_are_kept_from_children() {
+        let variables = written("pre-${MYKEY_API_KEY}").variables();
+        assert!(
+            variables.contains(&"MYKEY_API_KEY".to_owned())
+                && variables.contains(&"OPENAI_API_KEY".to_owned())
+        );
+    }
+
+    #[tokio::test]
+    async fn a_key_that_was_given_out_is_masked_in_texts() {
+        let credentials = written("sk-SECRETKEY123");
+        credentials.key("p", &[]).await.unwrap();
+        assert_eq!(
+            credentials.mask("Bad key sk-SECRETKEY123!".to_owned()),
+            "Bad key ***!"
+        );
     }
 
     #[test]

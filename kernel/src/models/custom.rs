@@ -7,6 +7,8 @@ use pliant_sdk::Model;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::textfile;
+
 /// The file as read. A bad file gives no providers and one sentence.
 #[derive(Debug, Clone, Default)]
 pub struct CustomModels {
@@ -45,7 +47,7 @@ impl CustomModels {
     #[must_use]
     pub fn load(agent_dir: &Path) -> Self {
         let path = agent_dir.join("models.json");
-        match std::fs::read_to_string(&path) {
+        match textfile::read(&path) {
             Ok(text) => Self::parse(&text, &path.display().to_string()),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::default(),
             Err(error) => Self::broken(&path.display().to_string(), &error.to_string()),

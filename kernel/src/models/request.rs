@@ -13,6 +13,7 @@ use pliant_sdk::{Error, Model, StreamEvent};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Answer, EventSender, Sent, event_channel};
+use crate::models::Credentials;
 use crate::registry::{MakeServices, Registered, Snapshot, Source};
 
 /// What to ask.
@@ -42,6 +43,7 @@ type SentTo = Mutex<HashMap<(String, String), Held>>;
 /// Sends requests. Remembers per conversation what its source holds, so that only new messages cross.
 pub struct ModelClient {
     services: MakeServices,
+    credentials: Arc<Credentials>,
     sent: Arc<SentTo>,
     revisions: Arc<AtomicU64>,
 }
@@ -53,11 +55,12 @@ impl std::fmt::Debug for ModelClient {
 }
 
 impl ModelClient {
-    /// `services` makes the services of a source.
+    /// `services` makes the services of a source; `credentials` knows what must not be shown.
     #[must_use]
-    pub fn new(services: MakeServices) -> Self {
+    pub fn new(services: MakeServices, credentials: Arc<Credentials>) -> Self {
         Self {
             services,
+            credentials,
             sent: Arc::default(),
             revisions: Arc::new(AtomicU64::new(1)),
         }
@@ -105,6 +108,7 @@ impl ModelClient {
     ) -> BoxFuture<'static, Result<AssistantMessage, Error>> {
         let sent = Arc::clone(&self.sent);
         let revisions = Arc::clone(&self.revisions);
+        let credentials = Arc::clone(&self.credentials);
         Box::pin(async move {
             let key = request
                 .conversation
@@ -135,7 +139,9 @@ impl ModelClient {
                     },
                 );
             }
-            serde_json::from_slice(&answer).map_err(Error::from)
+            let mut answer: AssistantMessage = serde_json::from_slice(&answer)?;
+            answer.error_message = answer.error_message.map(|text| credentials.mask(text));
+            Ok(answer)
         })
     }
 }

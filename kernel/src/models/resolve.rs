@@ -33,6 +33,10 @@ pub enum ModelError {
     UnknownProvider(String),
     #[error("No model matches \"{0}\". `pliant --list-models` shows the usable ones.")]
     NoMatch(String),
+    #[error(
+        "No provider can be used. Set a provider's key variable, or add a provider to models.json."
+    )]
+    NothingUsable,
     #[error("\"{wish}\" matches several models: {found}. Name one as provider/id.")]
     Ambiguous { wish: String, found: String },
     #[error("The provider \"{0}\" has no models. Add some to models.json.")]
@@ -57,6 +61,13 @@ impl Catalog {
             (provider, Some(model)) => self.named(provider.as_deref(), model).await,
             (Some(provider), None) => self.first_of(provider).await,
         };
+        let result = match result {
+            Err(ModelError::NoMatch(_) | ModelError::Empty(_)) => match self.left_out(wish).await {
+                Some(problem) => Err(ModelError::BrokenFile(problem)),
+                None => result,
+            },
+            result => result,
+        };
         match (result, self.error()) {
             // A provider that seems unknown is more likely one of the file that could not be read.
             (Err(ModelError::UnknownProvider(_) | ModelError::NoMatch(_)), Some(broken)) => {
@@ -64,6 +75,30 @@ impl Catalog {
             }
             (result, _) => result,
         }
+    }
+
+    /// A definition of models.json that was left out and may be the wanted one.
+    async fn left_out(&self, wish: &ModelWish) -> Option<String> {
+        let model = wish.model.as_deref().unwrap_or_default();
+        for provider in self.providers() {
+            let problems = self
+                .models(&provider)
+                .await
+                .map(|(_, problems)| problems)
+                .unwrap_or_default();
+            let named = |problem: &String| {
+                let id = problem.split('"').nth(1).unwrap_or_default();
+                !id.is_empty() && (model.is_empty() || model.contains(id))
+            };
+            let asked = wish
+                .provider
+                .as_ref()
+                .is_none_or(|asked| *asked == provider);
+            if let Some(problem) = problems.into_iter().find(named).filter(|_| asked) {
+                return Some(problem);
+            }
+        }
+        None
     }
 
     async fn first_usable(&self) -> Result<ModelChoice, ModelError> {
@@ -81,7 +116,7 @@ impl Catalog {
                 return Ok(ModelChoice { model, level: None });
             }
         }
-        Err(ModelError::NoMatch("any usable model".to_owned()))
+        Err(ModelError::NothingUsable)
     }
 
     async fn first_of(&self, provider: &str) -> Result<ModelChoice, ModelError> {

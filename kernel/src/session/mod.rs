@@ -296,6 +296,7 @@ impl Session {
         self.tell(HookPoint::SessionShutdown, &event).await;
         let conversation = self.0.tree().id().to_string();
         self.0.equipment.client.forget(&conversation);
+        self.0.equipment.host.processes_ended(LETTING_GO).await;
     }
 
     async fn pass(&self, prompt: Prompt) -> Result<Passage, PromptError> {
@@ -400,6 +401,9 @@ impl Session {
         shared.publish_reports().await;
     }
 }
+
+/// How long plugins may take to let go of the processes of an aborted run.
+const LETTING_GO: Duration = Duration::from_secs(2);
 
 /// Handlers of a session's beginning and end are bounded more tightly (`extensions.md` §6).
 const SESSION_HANDLER_LIMIT: Duration = Duration::from_secs(5);

@@ -113,6 +113,13 @@ pub(super) struct Contents {
 
 /// The text of a file; bytes that are not UTF-8 read as U+FFFD, as JavaScript does.
 pub(super) fn read_text(path: &Path) -> io::Result<String> {
+    // A pipe or a device is no session, and reading it might never end.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is not a regular file",
+        ));
+    }
     let bytes = fs::read(path)?;
     Ok(String::from_utf8(bytes)
         .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))

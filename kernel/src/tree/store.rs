@@ -16,14 +16,25 @@ use super::{Entry, EntryBody, EntryKind, TreeError};
 /// How far a header is looked for (S4).
 const HEADER_WITHIN: u64 = 1 << 20;
 
-/// The folder of the sessions of a working directory (S1).
+/// A folder's name may have so many bytes on every usual file system.
+const LONGEST_NAME: usize = 255;
+
+/// The folder of the sessions of a working directory (S1). A path too long for a name keeps its end,
+/// which tells directories apart, behind a number made from the whole.
 #[must_use]
 pub fn session_dir(agent_dir: &Path, cwd: &Path) -> PathBuf {
     let cwd = cwd.to_string_lossy();
     let cwd = cwd.strip_prefix(['/', '\\']).unwrap_or(&cwd);
-    agent_dir
-        .join("sessions")
-        .join(format!("--{}--", cwd.replace(['/', '\\', ':'], "-")))
+    let mut name = format!("--{}--", cwd.replace(['/', '\\', ':'], "-"));
+    if name.len() > LONGEST_NAME {
+        let hash = pliant_sdk::history::short_hash(&name);
+        let keep = LONGEST_NAME - hash.len() - 3;
+        let start = (name.len() - keep..)
+            .find(|at| name.is_char_boundary(*at))
+            .unwrap_or(name.len());
+        name = format!("--{hash}-{}", &name[start..]);
+    }
+    agent_dir.join("sessions").join(name)
 }
 
 /// The name of a new session's file (S1).

@@ -170,12 +170,14 @@ fn build(tls: ClientConfig, proxy: Option<&Url>) -> Result<Client, Error> {
     builder.build().map_err(unusable_client)
 }
 
-/// Other origins must not be handed the secret, whatever header carries it; their redirects are the
-/// caller's response.
+/// Other origins must not be handed the secret, whatever header carries it, and the older kinds of
+/// redirect turn a POST into a GET, whose answer is to another question. Both are the caller's
+/// response.
 fn within_origin(attempt: redirect::Attempt<'_>) -> redirect::Action {
     let previous = attempt.previous();
     let from = previous.last().map(Url::origin);
-    if from == Some(attempt.url().origin()) && previous.len() <= REDIRECTS {
+    let same_method = matches!(attempt.status().as_u16(), 307 | 308);
+    if same_method && from == Some(attempt.url().origin()) && previous.len() <= REDIRECTS {
         attempt.follow()
     } else {
         attempt.stop()

@@ -62,6 +62,11 @@ impl Tool for Grep {
         let root = paths::resolve(given, &ctx);
         let stat = ctx.host().stat(&root).await;
         let stat = stat.map_err(|e| paths::failure(given, e))?;
+        if stat.kind == FileKind::Other {
+            return Err(Error::invalid(format!(
+                "{given} is neither a file nor a directory, so it cannot be searched."
+            )));
+        }
         let search = Search {
             matcher: matcher(&input)?,
             globs: globs(&root, input.glob.as_deref())?,
