@@ -719,3 +719,217 @@ async fn a_tool_that_appears_between_turns_is_declared_and_the_prompt_patched() 
             .all(|(a, b)| Arc::ptr_eq(a, b) || a == b)
     );
 }
+
+#[tokio::test]
+async fn an_abort_ends_a_waiting_gate_and_leaves_queued_messages_queued() {
+    // L11, L27, R51
+    let entered = Arc::new(Notify::new());
+    let gate = Arc::clone(&entered);
+    let plugin = Plugin::new()
+        .tool(echo("echo"))
+        .on(move |_: ToolCallEvent, _| {
+            gate.notify_one();
+            async { std::future::pending::<Result<ToolCallAnswer, Error>>().await }
+        });
+    let call = calls([("1", "echo", json!({"text": "x"}))]);
+    let mut scene = scene(Script::new([call, Reply::Text("after")]), plugin).await;
+    let session = scene.session.clone();
+    tokio::join!(scene.prompt("go"), async {
+        entered.notified().await;
+        let steer = Prompt {
+            when_active: Some(WhenActive::Steer),
+            ..Prompt::text("steered")
+        };
+        session.prompt(steer, |_| ()).await.unwrap();
+        session.abort().await;
+    });
+    let results = result_texts(&scene.session);
+    assert_eq!(results.len(), 1);
+    assert!(results[0].1, "{results:?}");
+    assert_eq!(scene.script.requests().len(), 1);
+    assert_eq!(
+        scene.events().last().map(String::as_str),
+        Some("agent_settled")
+    );
+    // It enters with the next run, right after that run's prompt.
+    scene.prompt("next").await;
+    let requests = scene.script.requests();
+    assert_eq!(
+        requests[1][requests[1].len() - 2..],
+        ["user:next", "user:steered"]
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_was_aborted_before_it_began_still_names_its_model() {
+    // V3: else the session would go on with another model
+    let tool = echo("echo");
+    let ran = Arc::clone(&tool.ran);
+    let call = calls([("1", "echo", json!({"text": "x", "wait": 60000}))]);
+    let scene = scene(Script::new([call]), Plugin::new().tool(tool)).await;
+    let session = scene.session.clone();
+    let (end, ()) = tokio::join!(scene.prompt("go"), async {
+        while ran.load(Ordering::SeqCst) == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        session.abort().await;
+    });
+    let last = end.last.unwrap();
+    let answer = last.as_assistant().unwrap();
+    assert_eq!(
+        (answer.provider.as_str(), answer.model.as_str()),
+        ("fake", "m")
+    );
+    assert_eq!(answer.stop_reason, StopReason::Aborted);
+}
+
+#[tokio::test]
+async fn a_prompt_that_arrives_while_a_run_settles_starts_when_everybody_has_heard() {
+    // R3, invariant 18
+    let entered = Arc::new(Notify::new());
+    let settling = Arc::clone(&entered);
+    let plugin = Plugin::new().on_event("agent_settled", move |_, ctx| {
+        settling.notify_one();
+        async move {
+            ctx.host().sleep_ms(30).await?;
+            Ok(Value::Null)
+        }
+    });
+    let mut scene = scene(
+        Script::new([Reply::Text("one"), Reply::Text("two")]),
+        plugin,
+    )
+    .await;
+    let session = scene.session.clone();
+    let second = async {
+        entered.notified().await;
+        assert!(!session.is_running());
+        session.prompt(Prompt::text("b"), |_| ()).await.unwrap();
+    };
+    tokio::join!(scene.prompt("a"), second);
+    let events = scene.events();
+    let order: Vec<_> = events
+        .iter()
+        .filter(|e| matches!(e.as_str(), "agent_start" | "agent_settled"))
+        .collect();
+    assert_eq!(
+        order,
+        [
+            "agent_start",
+            "agent_settled",
+            "agent_start",
+            "agent_settled"
+        ]
+    );
+}
+
+/// Keeps what it was given to send events with.
+struct Hoarder(Mutex<Vec<StreamOut>>);
+
+impl Wire for Hoarder {
+    fn api(&self) -> &'static str {
+        "scripted"
+    }
+
+    async fn stream(
+        &self,
+        request: StreamRequest,
+        out: StreamOut,
+    ) -> Result<AssistantMessage, Error> {
+        let mut writer = MessageWriter::new(request.answer(), &out);
+        writer.text("kept");
+        let answer = writer.finish(None);
+        self.0.lock().unwrap().push(out);
+        Ok(answer)
+    }
+}
+
+#[tokio::test]
+async fn a_wire_that_keeps_its_sender_does_not_hold_the_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let kernel = Kernel::boot(KernelOptions::new(
+        dir.path().to_path_buf(),
+        dir.path().join("agent"),
+    ))
+    .unwrap();
+    let plugin = Plugin::new()
+        .wire(Hoarder(Mutex::default()))
+        .provider(ScriptedProvider);
+    let source = Source::inline("hoarder", Rank::User);
+    kernel
+        .registry()
+        .publish(Arc::new(InProcess::new(source, plugin).unwrap()));
+    let model = ModelWish {
+        provider: Some("fake".into()),
+        model: Some("m".into()),
+    };
+    let session = kernel
+        .open_session(OpenOptions {
+            model,
+            ..OpenOptions::default()
+        })
+        .await
+        .unwrap();
+    let end = tokio::time::timeout(
+        Duration::from_secs(5),
+        session.prompt(Prompt::text("x"), |_| ()),
+    )
+    .await;
+    let last = end.expect("ends").unwrap().last.unwrap();
+    assert_eq!(
+        joined_text(&last.as_assistant().unwrap().content, ""),
+        "kept"
+    );
+}
+
+#[tokio::test]
+async fn a_gate_whose_answer_cannot_be_read_blocks() {
+    // G5: safety gates fail closed
+    let plugin = Plugin::new()
+        .tool(echo("echo"))
+        .on_event("tool_call", |_, _| async {
+            Ok(json!({"block": "certainly"}))
+        });
+    let call = calls([("1", "echo", json!({"text": "x"}))]);
+    let scene = scene(Script::new([call, Reply::Text("done")]), plugin).await;
+    scene.prompt("go").await;
+    let results = result_texts(&scene.session);
+    assert!(
+        results[0].1 && results[0].0.contains("neither a block nor nothing"),
+        "{results:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_session_whose_model_is_gone_says_so_and_goes_on_with_another() {
+    // V3
+    let first = scene(Script::new([Reply::Text("one")]), Plugin::new()).await;
+    first.prompt("a").await;
+    let file = first.session.file().unwrap();
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(
+        &file,
+        text.replace("\"modelId\":\"m\"", "\"modelId\":\"gone\"")
+            .replace("\"model\":\"m\"", "\"model\":\"gone\""),
+    )
+    .unwrap();
+    let cwd = first._dir.path().to_path_buf();
+    let kernel = Kernel::boot(KernelOptions::new(cwd.clone(), cwd.join("agent"))).unwrap();
+    let fake = Plugin::new()
+        .wire(ScriptedWire(Script::default()))
+        .provider(ScriptedProvider);
+    kernel.registry().publish(Arc::new(
+        InProcess::new(Source::inline("fake", Rank::User), fake).unwrap(),
+    ));
+    let open = OpenOptions {
+        session: SessionChoice::Continue,
+        ..OpenOptions::default()
+    };
+    let session = kernel.open_session(open).await.unwrap();
+    assert_eq!(session.model().unwrap().id, "m");
+    assert!(
+        session.notices()[0].contains("fake/gone"),
+        "{:?}",
+        session.notices()
+    );
+}
