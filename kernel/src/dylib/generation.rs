@@ -2,19 +2,20 @@
 //! commands, hooks), on first use when its manifest says enough (wires, providers; G14).
 
 use std::fmt;
-use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
+use pliant_abi::Call;
 use pliant_abi::abi_stable::std_types::{RSlice, RStr, RString, RVec};
-use pliant_abi::{Call, InstanceObject};
+use pliant_sdk::export::unreply;
 use pliant_sdk::host::BoxFuture;
 use pliant_sdk::plugin::Invocation;
 use pliant_sdk::{Error, catch};
 use serde_json::{Value, json};
 
-use super::glue::{AbiCall, AbiHost, InstanceSlot, parse, unreply};
-use super::load::load;
+use super::glue::AbiCall;
+use super::library::Library;
+use super::load::Loaded;
 use super::manifest::{FoundPlugin, LoadError, Manifest, Provided};
 use super::runtime::PluginRuntime;
 use super::stage::Stage;
@@ -38,44 +39,36 @@ impl fmt::Debug for PluginHost {
     }
 }
 
-/// Opens a library that was found.
+/// Opens a library that was found. One whose declarations are needed is loaded here, and the caller
+/// waits for it as long as [`PluginRuntime`] lets a plugin start.
 ///
 /// # Errors
 /// When it is loaded now and cannot be.
 pub fn open(found: FoundPlugin, host: &Arc<PluginHost>) -> Result<Arc<dyn Generation>, LoadError> {
-    let lazy = found
-        .manifest
-        .provides
-        .iter()
-        .all(|item| matches!(item.kind, Kind::Wire | Kind::Provider));
-    let source = Source {
-        name: found.manifest.name.clone(),
-        path: Some(found.path.clone()),
-        rank: found.rank,
+    let lazy = says_enough(&found.manifest);
+    let library = Arc::new(Library::new(found, Arc::clone(host)));
+    let contributions = if lazy {
+        let provides = library.found.manifest.provides.iter();
+        provides.enumerate().map(promise).collect()
+    } else {
+        library.load_now()?.contributions.clone()
     };
-    let generation = Dylib {
-        source,
-        found,
-        host: Arc::clone(host),
-        loaded: OnceLock::new(),
-        promised: Vec::new(),
+    Ok(Arc::new(Dylib {
+        library,
+        lazy,
+        contributions,
+    }))
+}
+
+/// Whether a manifest alone makes everything usable that it names. Of a provider without a variable
+/// for its key it does not tell how it is paid, so the declaration is needed.
+fn says_enough(manifest: &Manifest) -> bool {
+    let enough = |item: &Provided| match item.kind {
+        Kind::Wire => true,
+        Kind::Provider => !item.env.is_empty(),
+        Kind::Tool | Kind::Hook | Kind::Command => false,
     };
-    if lazy {
-        let promised = generation
-            .found
-            .manifest
-            .provides
-            .iter()
-            .enumerate()
-            .map(promise)
-            .collect();
-        return Ok(Arc::new(Dylib {
-            promised,
-            ..generation
-        }));
-    }
-    generation.loaded().map_err(Clone::clone)?;
-    Ok(Arc::new(generation))
+    !manifest.provides.is_empty() && manifest.provides.iter().all(enough)
 }
 
 /// A contribution as the manifest promises it; its place in the list is its id until it is loaded.
@@ -91,126 +84,49 @@ fn promise((index, provided): (usize, &Provided)) -> Contribution {
 }
 
 struct Dylib {
-    source: Source,
-    found: FoundPlugin,
-    host: Arc<PluginHost>,
-    loaded: OnceLock<Result<Loaded, LoadError>>,
-    promised: Vec<Contribution>,
-}
-
-struct Loaded {
-    instance: Arc<InstanceObject>,
-    slot: InstanceSlot,
+    library: Arc<Library>,
+    lazy: bool,
+    /// As declared, or as promised if the library is lazy.
     contributions: Vec<Contribution>,
 }
 
-impl Dylib {
-    fn loaded(&self) -> Result<&Loaded, &LoadError> {
-        self.loaded.get_or_init(|| self.load()).as_ref()
-    }
-
-    fn load(&self) -> Result<Loaded, LoadError> {
-        let slot = InstanceSlot::default();
-        let services = (self.host.services)(&self.source);
-        let init = serde_json::to_vec(&(self.host.init)(&self.source.name)).unwrap_or_default();
-        let instance = load(
-            &self.found,
-            &self.host.stage,
-            AbiHost::object(services, Arc::clone(&slot)),
-            &init,
-        )?;
-        let instance = Arc::new(instance);
-        // Set once, right here.
-        let _ = slot.set(Arc::downgrade(&instance));
-        let described = instance.describe().into_vec();
-        let contributions =
-            described_as_promised(&self.found.manifest, &described).map_err(|cause| {
-                let Manifest { name, .. } = self.found.manifest.clone();
-                LoadError::Misfit {
-                    name,
-                    path: shown(&self.found.path),
-                    cause,
-                }
-            })?;
-        tracing::debug!(target: "pliant::dylib", plugin = %self.source.name, "loaded");
-        Ok(Loaded {
-            instance,
-            slot,
-            contributions,
-        })
-    }
-
-    /// The id under which the loaded plugin knows a contribution.
-    fn real_id(&self, loaded: &Loaded, contribution: u32) -> Option<u32> {
-        if self.promised.is_empty() {
-            return Some(contribution);
-        }
-        let promised = self.promised.get(usize::try_from(contribution).ok()?)?;
-        let same = |item: &&Contribution| item.kind == promised.kind && item.name == promised.name;
-        loaded.contributions.iter().find(same).map(|item| item.id)
-    }
-}
-
-fn shown(path: &Path) -> String {
-    path.display().to_string()
-}
-
-/// The contributions, if they are exactly the ones the manifest names.
-fn described_as_promised(
-    manifest: &Manifest,
-    described: &[u8],
-) -> Result<Vec<Contribution>, String> {
-    let Ok(Value::Array(entries)) = parse(described) else {
-        return Err("its description is not a list".to_owned());
-    };
-    let contributions = Contribution::parse_all(entries).map_err(|error| error.to_string())?;
-    let mut real: Vec<_> = contributions
-        .iter()
-        .map(|item| (item.kind, item.name.as_str()))
-        .collect();
-    let mut promised: Vec<_> = manifest
-        .provides
-        .iter()
-        .map(|item| (item.kind, item.name.as_str()))
-        .collect();
-    // Several handlers of one event are one line of the manifest.
-    real.sort_by_key(|(kind, name)| (format!("{kind:?}"), *name));
-    promised.sort_by_key(|(kind, name)| (format!("{kind:?}"), *name));
-    real.dedup();
-    promised.dedup();
-    let only_in = |these: &[(Kind, &str)], those: &[(Kind, &str)], what: &str| {
-        let names = these.iter().filter(|item| !those.contains(item));
-        names
-            .map(|(kind, name)| {
-                format!(
-                    "the {} \"{name}\" is {what}",
-                    format!("{kind:?}").to_lowercase()
-                )
-            })
-            .collect::<Vec<_>>()
-    };
-    let mut differences = only_in(&real, &promised, "not listed");
-    differences.extend(only_in(&promised, &real, "listed but missing"));
-    if !differences.is_empty() {
-        return Err(differences.join(", "));
-    }
-    Ok(contributions)
+/// The id under which a loaded plugin knows what was promised at that place of its manifest.
+fn promised_id(library: &Library, loaded: &Loaded, place: u32) -> Option<u32> {
+    let place = usize::try_from(place).ok()?;
+    let promised = library.found.manifest.provides.get(place)?;
+    let same = |item: &&Contribution| item.kind == promised.kind && item.name == promised.name;
+    loaded.contributions.iter().find(same).map(|item| item.id)
 }
 
 static NEXT_CALL: AtomicU64 = AtomicU64::new(1);
 
+/// Calls a plugin that is loaded. It is held until the call's future is gone: the future's code is
+/// the plugin's.
+async fn invoke(
+    loaded: Arc<Loaded>,
+    contribution: u32,
+    call: Invocation,
+) -> Result<Vec<u8>, Error> {
+    let Invocation { op, payload, ctx } = call;
+    let id = NEXT_CALL.fetch_add(1, Ordering::Relaxed);
+    let services = Arc::clone(ctx.host().services());
+    let call = Call {
+        contribution,
+        op: RString::from(op),
+        payload: RVec::from(payload),
+        ctx: AbiCall::object(ctx.caller(), services, Arc::clone(&loaded.slot), id),
+    };
+    let running = catch(|| loaded.instance.invoke(call))?;
+    unreply(running.await)
+}
+
 impl Generation for Dylib {
     fn source(&self) -> &Source {
-        &self.source
+        &self.library.source
     }
 
     fn contributions(&self) -> &[Contribution] {
-        if !self.promised.is_empty() {
-            return &self.promised;
-        }
-        self.loaded()
-            .map(|loaded| loaded.contributions.as_slice())
-            .unwrap_or_default()
+        &self.contributions
     }
 
     fn invoke(
@@ -218,57 +134,34 @@ impl Generation for Dylib {
         contribution: u32,
         call: Invocation,
     ) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
-        let loaded = match self.loaded() {
-            Ok(loaded) => loaded,
-            Err(error) => return failed(Error::failed(error.to_string())),
-        };
-        let Some(contribution) = self.real_id(loaded, contribution) else {
-            return failed(Error::unsupported(&format!(
-                "contribution {contribution} of \"{}\"",
-                self.source.name
-            )));
-        };
-        let Invocation { op, payload, ctx } = call;
-        let id = NEXT_CALL.fetch_add(1, Ordering::Relaxed);
-        let services = Arc::clone(ctx.host().services());
-        let abi_ctx = AbiCall::object(ctx.caller(), services, Arc::clone(&loaded.slot), id);
-        let call = Call {
-            contribution,
-            op: RString::from(op),
-            payload: RVec::from(payload),
-            ctx: abi_ctx,
-        };
-        let instance = Arc::clone(&loaded.instance);
-        let name = self.source.name.clone();
-        let running = self.host.runtime.run(async move {
-            // The instance is held until the future is gone: the future's code is the plugin's.
-            let answer = match catch(|| instance.invoke(call)) {
-                Ok(future) => unreply(future.await),
-                Err(error) => Err(error),
+        let (library, lazy) = (Arc::clone(&self.library), self.lazy);
+        let name = self.library.source.name.clone();
+        let running = self.library.runtime().run(async move {
+            let loaded = library.load().await;
+            let loaded = loaded.map_err(|error| Error::failed(error.to_string()))?;
+            let id = if lazy {
+                promised_id(&library, &loaded, contribution)
+            } else {
+                Some(contribution)
             };
-            drop(instance);
-            answer
+            let id = id.ok_or_else(|| {
+                let name = &library.source.name;
+                Error::unsupported(&format!("contribution {contribution} of \"{name}\""))
+            })?;
+            drop(library);
+            invoke(loaded, id, call).await
         });
         Box::pin(async move { running.await.map_err(|error| named(error, &name)) })
     }
 
     fn control(&self, op: &str, payload: &[u8]) -> Result<Vec<u8>, Error> {
-        match self.loaded.get() {
-            Some(Ok(loaded)) => catch(|| {
-                unreply(
-                    loaded
-                        .instance
-                        .control(RStr::from_str(op), RSlice::from_slice(payload)),
-                )
-            })?,
+        let Some(loaded) = self.library.loaded() else {
             // Nothing was started, so there is nothing to tell.
-            _ => Err(Error::unsupported(&format!("the operation \"{op}\""))),
-        }
+            return Err(Error::unsupported(&format!("the operation \"{op}\"")));
+        };
+        let (op, payload) = (RStr::from_str(op), RSlice::from_slice(payload));
+        catch(|| unreply(loaded.instance.control(op, payload)))?
     }
-}
-
-fn failed(error: Error) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
-    Box::pin(std::future::ready(Err(error)))
 }
 
 /// A panic is reported with its owner's name.
@@ -277,4 +170,29 @@ fn named(mut error: Error, plugin: &str) -> Error {
         error.message = format!("the plugin \"{plugin}\" {}", error.message);
     }
     error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(provides: Value, waits_for_first_use: bool) {
+        let manifest = json!({"name": "x", "version": "1.0.0", "abi": 0, "provides": provides});
+        let manifest: Manifest = serde_json::from_value(manifest).unwrap();
+        assert_eq!(says_enough(&manifest), waits_for_first_use, "{provides}");
+    }
+
+    /// G14, and `providers.md`: whether a provider is keyless is in its declaration only.
+    #[test]
+    fn only_wires_and_providers_with_a_key_variable_wait_for_their_first_use() {
+        let wire = json!({"kind": "wire", "name": "w", "env": [null]});
+        let keyed = json!({"kind": "provider", "name": "p", "env": ["P_KEY", null]});
+        let keyless = json!({"kind": "provider", "name": "local", "env": [null]});
+        let tool = json!({"kind": "tool", "name": "t", "env": [null]});
+        check(json!([wire, keyed, null]), true);
+        check(json!([wire, keyed, keyless, null]), false);
+        check(json!([wire, tool, null]), false);
+        check(json!([null]), false);
+    }
 }

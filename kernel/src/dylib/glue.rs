@@ -12,10 +12,10 @@ use pliant_abi::{
     ByteStream_TO, ByteStreamObject, CallCtx, CallCtx_TO, CallCtxObject, EMIT_CONTINUE, EMIT_SLOW,
     EMIT_STOP, Host, Host_TO, HostObject, InstanceObject, Reply, StreamItem,
 };
+use pliant_sdk::export::{reply, unreply};
 use pliant_sdk::host::{ByteStream, Services};
 use pliant_sdk::plugin::{Caller, Flow};
 use pliant_sdk::{Error, catch};
-use serde_json::Value;
 
 /// Where a plugin's blocking tasks find their instance; filled after creation.
 pub(super) type InstanceSlot = Arc<OnceLock<Weak<InstanceObject>>>;
@@ -145,24 +145,4 @@ impl pliant_abi::ByteStream for AbiStream {
             None => RNone,
         }))
     }
-}
-
-pub(super) fn reply(answer: Result<Vec<u8>, Error>) -> Reply {
-    match answer {
-        Ok(bytes) => ROk(RVec::from(bytes)),
-        Err(error) => RErr(RVec::from(error.to_bytes())),
-    }
-}
-
-/// Copies a plugin's answer into kernel memory.
-pub(super) fn unreply(reply: Reply) -> Result<Vec<u8>, Error> {
-    match reply {
-        ROk(bytes) => Ok(bytes.into_vec()),
-        RErr(error) => Err(Error::from_bytes(&error)),
-    }
-}
-
-/// Checks that a value is JSON at all; kept here because the border is where garbage is named.
-pub(super) fn parse(bytes: &[u8]) -> Result<Value, Error> {
-    Ok(serde_json::from_slice(bytes)?)
 }

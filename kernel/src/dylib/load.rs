@@ -1,6 +1,9 @@
-//! From a staged file to a living instance: header, two-way layout check, creation. The only unsafe
-//! code of the kernel.
+//! From a found file to a living instance: private copy, header, two-way layout check, creation,
+//! description. The only unsafe code of the kernel.
 #![allow(unsafe_code)]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use pliant_abi::abi_stable::StableAbi;
 use pliant_abi::abi_stable::abi_stability::abi_checking::check_layout_compatibility;
@@ -8,43 +11,96 @@ use pliant_abi::abi_stable::library::{LibHeader, lib_header_from_path};
 use pliant_abi::abi_stable::std_types::{RErr, ROk, RSlice};
 use pliant_abi::{HostObject, InstanceObject, PluginModuleRef};
 use pliant_sdk::Error;
+use serde_json::Value;
 
-use super::manifest::{FoundPlugin, LoadError};
-use super::stage::Stage;
+use super::generation::PluginHost;
+use super::glue::{AbiHost, InstanceSlot};
+use super::manifest::{FoundPlugin, LoadError, Manifest, read_manifest};
+use super::stage::StagedCopy;
+use crate::registry::{Contribution, Kind, Source};
 
-/// Loads a private copy of the library and creates its instance.
-pub(super) fn load(
-    found: &FoundPlugin,
-    stage: &Stage,
-    host: HostObject,
-    init: &[u8],
-) -> Result<InstanceObject, LoadError> {
-    let (name, path) = (
-        found.manifest.name.clone(),
-        found.path.display().to_string(),
-    );
-    let refused = |cause: String| LoadError::Refused {
-        name: name.clone(),
-        path: path.clone(),
+/// A plugin that runs.
+pub(super) struct Loaded {
+    pub(super) instance: Arc<InstanceObject>,
+    pub(super) slot: InstanceSlot,
+    pub(super) contributions: Vec<Contribution>,
+}
+
+impl Loaded {
+    /// Loads a private copy of the library and creates its instance. Runs the plugin's code, so it
+    /// may never return; what the process shares is let go of before.
+    pub(super) fn start(
+        source: &Source,
+        found: &FoundPlugin,
+        host: Arc<PluginHost>,
+    ) -> Result<Self, LoadError> {
+        let begun = Instant::now();
+        let copy = host.stage.copy(&found.path)?;
+        let services = (host.services)(source);
+        let init = serde_json::to_vec(&(host.init)(&source.name)).unwrap_or_default();
+        drop(host);
+        let copied = Instant::now();
+        let module = checked(found, copy)?;
+        let mapped = Instant::now();
+        let slot = InstanceSlot::default();
+        let host = AbiHost::object(services, Arc::clone(&slot));
+        let instance = Arc::new(
+            create(module, host, &init).map_err(|cause| LoadError::create_failed(found, cause))?,
+        );
+        // Set once, right here.
+        let _ = slot.set(Arc::downgrade(&instance));
+        let contributions =
+            described_as_promised(&found.manifest, &instance.describe()).map_err(|cause| {
+                LoadError::Misfit {
+                    name: found.manifest.name.clone(),
+                    path: found.path.display().to_string(),
+                    cause,
+                }
+            })?;
+        let end = Instant::now();
+        tracing::debug!(
+            target: "pliant::dylib",
+            plugin = %source.name,
+            took_us = micros(end - begun),
+            copy_us = micros(copied - begun),
+            check_us = micros(mapped - copied),
+            create_us = micros(end - mapped),
+            "loaded"
+        );
+        Ok(Self {
+            instance,
+            slot,
+            contributions,
+        })
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Maps a copy, if it is what was found: until it was copied, a build may have written to the file.
+fn checked(found: &FoundPlugin, copy: StagedCopy) -> Result<PluginModuleRef, LoadError> {
+    let changed = |cause: String| LoadError::Changed {
+        name: found.manifest.name.clone(),
+        path: found.path.display().to_string(),
         cause,
     };
-    let copy = stage.copy(&found.path)?;
+    match read_manifest(copy.path()) {
+        Ok(manifest) if manifest == found.manifest => {}
+        Ok(_) => return Err(changed("its manifest is another one now".to_owned())),
+        Err(LoadError::NotALibrary { cause, .. }) => return Err(changed(cause)),
+        Err(_) => return Err(changed("it has no manifest that fits any more".to_owned())),
+    }
+    let refused = |cause: String| LoadError::Refused {
+        name: found.manifest.name.clone(),
+        path: found.path.display().to_string(),
+        cause,
+    };
     // Per file, never `RootModule::load_*`: that keeps one module per type for the whole process.
     let header = lib_header_from_path(copy.path())
         .map_err(|error| refused(last_block(&error.to_string())))?;
-    drop(copy);
-    let module = checked_module(header).map_err(refused)?;
-    match module.create()(host, RSlice::from_slice(init)) {
-        ROk(instance) => Ok(instance),
-        RErr(error) => {
-            let cause = Error::from_bytes(&error).to_string();
-            Err(LoadError::CreateFailed {
-                name: found.manifest.name.clone(),
-                path: found.path.display().to_string(),
-                cause,
-            })
-        }
-    }
+    checked_module(header).map_err(refused)
 }
 
 /// abi_stable accepts a plugin that knows more than the host and refuses one that knows less; pliant
@@ -69,4 +125,57 @@ fn last_block(text: &str) -> String {
     let block = text.trim().rsplit("\n\n").next().unwrap_or_default();
     let line = block.split_whitespace().collect::<Vec<_>>().join(" ");
     line.chars().take(300).collect()
+}
+
+fn create(
+    module: PluginModuleRef,
+    host: HostObject,
+    init: &[u8],
+) -> Result<InstanceObject, String> {
+    match module.create()(host, RSlice::from_slice(init)) {
+        ROk(instance) => Ok(instance),
+        RErr(error) => Err(Error::from_bytes(&error).to_string()),
+    }
+}
+
+/// The contributions, if they are exactly the ones the manifest names.
+fn described_as_promised(
+    manifest: &Manifest,
+    described: &[u8],
+) -> Result<Vec<Contribution>, String> {
+    let Ok(Value::Array(entries)) = serde_json::from_slice(described) else {
+        return Err("its description is not a list".to_owned());
+    };
+    let contributions = Contribution::parse_all(entries).map_err(|error| error.to_string())?;
+    let mut real: Vec<_> = contributions
+        .iter()
+        .map(|item| (item.kind, item.name.as_str()))
+        .collect();
+    let mut promised: Vec<_> = manifest
+        .provides
+        .iter()
+        .map(|item| (item.kind, item.name.as_str()))
+        .collect();
+    // Several handlers of one event are one line of the manifest.
+    real.sort_by_key(|(kind, name)| (format!("{kind:?}"), *name));
+    promised.sort_by_key(|(kind, name)| (format!("{kind:?}"), *name));
+    real.dedup();
+    promised.dedup();
+    let only_in = |these: &[(Kind, &str)], those: &[(Kind, &str)], what: &str| {
+        let names = these.iter().filter(|item| !those.contains(item));
+        names
+            .map(|(kind, name)| {
+                format!(
+                    "the {} \"{name}\" is {what}",
+                    format!("{kind:?}").to_lowercase()
+                )
+            })
+            .collect::<Vec<_>>()
+    };
+    let mut differences = only_in(&real, &promised, "not listed");
+    differences.extend(only_in(&promised, &real, "listed but missing"));
+    if !differences.is_empty() {
+        return Err(differences.join(", "));
+    }
+    Ok(contributions)
 }

@@ -69,6 +69,23 @@ pub enum LoadError {
         cause: String,
     },
     #[error(
+        "The plugin \"{name}\" ({path}) did not start within {limit}. Correct what it does at its start, or remove it."
+    )]
+    TooSlow {
+        name: String,
+        path: String,
+        limit: String,
+    },
+    #[error(
+        "The plugin \"{name}\" ({path}) has changed since it was found: {cause}. \
+         Try again when its build is done; start pliant again to use another version."
+    )]
+    Changed {
+        name: String,
+        path: String,
+        cause: String,
+    },
+    #[error(
         "The plugin \"{name}\" ({path}) provides something else than its manifest says: {cause}. Correct its `provides` list."
     )]
     Misfit {
@@ -84,6 +101,24 @@ pub enum LoadError {
         dir: String,
         cause: String,
     },
+}
+
+impl LoadError {
+    pub(super) fn create_failed(found: &FoundPlugin, cause: String) -> Self {
+        Self::CreateFailed {
+            name: found.manifest.name.clone(),
+            path: found.path.display().to_string(),
+            cause,
+        }
+    }
+
+    /// Whether the same file may load at the next attempt: space was missing, or a build was at work.
+    pub(super) fn may_pass(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreadable { .. } | Self::NotStaged { .. } | Self::Changed { .. }
+        )
+    }
 }
 
 /// A library that may be loaded.

@@ -7,6 +7,7 @@
 mod find;
 mod generation;
 mod glue;
+mod library;
 mod load;
 mod manifest;
 mod runtime;

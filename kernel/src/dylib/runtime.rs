@@ -5,21 +5,42 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::OnceLock;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use pliant_sdk::Error;
 use pliant_sdk::error::code;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 
-/// Workers started when the first plugin is called.
-#[derive(Debug, Default)]
+/// Workers started when the first plugin is loaded.
+#[derive(Debug)]
 pub struct PluginRuntime {
     runtime: OnceLock<Option<Runtime>>,
+    start_limit: Duration,
+}
+
+impl Default for PluginRuntime {
+    fn default() -> Self {
+        Self::with_start_limit(Duration::from_secs(10))
+    }
 }
 
 impl PluginRuntime {
     /// Workers for plugin code. Two: one may be held by a plugin that spins.
     const WORKERS: usize = 2;
+
+    /// A runtime on which a plugin may take that long to be loaded and created.
+    #[must_use]
+    pub fn with_start_limit(start_limit: Duration) -> Self {
+        Self {
+            runtime: OnceLock::new(),
+            start_limit,
+        }
+    }
+
+    pub(super) fn start_limit(&self) -> Duration {
+        self.start_limit
+    }
 
     /// Runs a future of plugin code on the plugin workers; dropping the answer cancels it.
     pub fn run<T: Send + 'static>(
@@ -28,10 +49,16 @@ impl PluginRuntime {
     ) -> PluginTask<T> {
         match self.handle() {
             Some(handle) => PluginTask(Ok(handle.spawn(future))),
-            None => PluginTask(Err(Some(Error::failed(
-                "no threads could be started for plugins",
-            )))),
+            None => PluginTask(Err(Some(no_threads()))),
         }
+    }
+
+    /// Runs work that may block, or never end, on a thread of its own.
+    pub(super) fn blocking(&self, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+        let handle = self.handle().ok_or_else(no_threads)?;
+        // Nobody joins it: who waits is told by the work itself, and not for ever.
+        drop(handle.spawn_blocking(work));
+        Ok(())
     }
 
     fn handle(&self) -> Option<&Handle> {
@@ -49,6 +76,10 @@ impl PluginRuntime {
             .as_ref()
             .map(Runtime::handle)
     }
+}
+
+fn no_threads() -> Error {
+    Error::failed("no threads could be started for plugins")
 }
 
 impl Drop for PluginRuntime {

@@ -2,6 +2,7 @@
 //! and a mapped file that somebody truncates kills the process; so every load maps a fresh file that
 //! nobody else can name (`plugin-abi.md` §5).
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -30,7 +31,7 @@ impl Stage {
     /// Makes a copy under a name that was never used before.
     ///
     /// # Errors
-    /// When the copy cannot be written.
+    /// When the library cannot be read any more, or the copy cannot be written.
     pub fn copy(&self, library: &Path) -> Result<StagedCopy, LoadError> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let failed = |cause: std::io::Error| LoadError::NotStaged {
@@ -43,8 +44,19 @@ impl Stage {
             .directory()
             .map_err(failed)?
             .join(format!("{number}-{}", file.to_string_lossy()));
-        std::fs::copy(library, &copy).map_err(failed)?;
-        Ok(StagedCopy(copy))
+        // Made first, so that half a copy goes too.
+        let copy = StagedCopy(copy);
+        // Inside the system where it can be: shared blocks, or one call that copies.
+        match std::fs::copy(library, copy.path()) {
+            Ok(_) => Ok(copy),
+            Err(cause) => Err(match File::open(library) {
+                Ok(_) => failed(cause),
+                Err(cause) => LoadError::Unreadable {
+                    path: library.display().to_string(),
+                    cause: cause.to_string(),
+                },
+            }),
+        }
     }
 
     fn directory(&self) -> std::io::Result<PathBuf> {

@@ -1,6 +1,7 @@
 //! What the export macro stands on: the manifest in the file, and the glue between the frozen ABI
 //! and a [`Plugin`]. Authors use [`crate::export!`] and nothing else of this module.
 
+use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::guard;
-use crate::host::{BoxFuture, ByteStream, Host, PollBytes, Services, Tasks};
+use crate::host::{BoxFuture, ByteStream, Host, LogLevel, PollBytes, Services, Tasks};
 use crate::plugin::{CallCtx, Caller, Flow, Invocation, Plugin};
 
 /// Names that the macro's expansion needs.
@@ -194,10 +195,19 @@ pub fn create(
 ) -> RResult<InstanceObject, RVec<u8>> {
     guard::install_hook();
     let tasks = Arc::new(Tasks::default());
-    let host = Host::new(Arc::new(AbiServices(host)), Arc::clone(&tasks));
+    let services: Arc<dyn Services> = Arc::new(AbiServices(host));
+    guard::report_to(&services);
+    let host = Host::new(Arc::clone(&services), Arc::clone(&tasks));
     let init = serde_json::from_slice(init).unwrap_or_default();
     match guard::catch(|| build(host, init)).and_then(|built| built) {
-        Ok(plugin) => ROk(Instance_TO::from_value(Glue { plugin, tasks }, TD_Opaque)),
+        Ok(plugin) => {
+            let glue = Glue {
+                plugin,
+                tasks,
+                services,
+            };
+            ROk(Instance_TO::from_value(glue, TD_Opaque))
+        }
         Err(error) => RErr(RVec::from(error.to_bytes())),
     }
 }
@@ -205,6 +215,22 @@ pub fn create(
 struct Glue {
     plugin: Plugin,
     tasks: Arc<Tasks>,
+    services: Arc<dyn Services>,
+}
+
+impl Drop for Glue {
+    /// The author's values end here, below abi_stable's destructor, which a panic must not reach.
+    fn drop(&mut self) {
+        let (plugin, tasks) = (mem::take(&mut self.plugin), mem::take(&mut self.tasks));
+        let dropped = [
+            guard::catch(move || drop(plugin)),
+            guard::catch(move || drop(tasks)),
+        ];
+        let host = Host::from_shared(Arc::clone(&self.services));
+        for error in dropped.into_iter().filter_map(Result::err) {
+            host.log(LogLevel::Error, &format!("the end of the plugin {error}"));
+        }
+    }
 }
 
 impl Glue {
@@ -254,14 +280,22 @@ impl Instance for Glue {
     }
 }
 
-fn reply(answer: Result<Vec<u8>, Error>) -> Reply {
+/// An answer as it crosses the border, in either direction.
+#[doc(hidden)]
+#[must_use]
+pub fn reply(answer: Result<Vec<u8>, Error>) -> Reply {
     match answer {
         Ok(bytes) => ROk(RVec::from(bytes)),
         Err(error) => RErr(RVec::from(error.to_bytes())),
     }
 }
 
-fn unreply(reply: Reply) -> Result<Vec<u8>, Error> {
+/// An answer that crossed the border, copied into memory of this side.
+///
+/// # Errors
+/// The one that the other side answered.
+#[doc(hidden)]
+pub fn unreply(reply: Reply) -> Result<Vec<u8>, Error> {
     match reply {
         ROk(bytes) => Ok(bytes.into_vec()),
         RErr(error) => Err(Error::from_bytes(&error)),

@@ -1,32 +1,61 @@
 //! Panics become error values at every entry of a plugin (`plugin-abi.md` §6).
 //!
 //! A panic that escaped into abi_stable's glue would end the whole process, and each plugin has its
-//! own copy of std, so the hook that reports panics is installed per plugin: it keeps message and
-//! place for the error value instead of printing into the middle of a terminal.
+//! own copy of std, so the hook that reports panics is installed per plugin: inside a guarded entry
+//! it keeps message and place for the error value, and on a thread of the plugin's own it writes
+//! them to the kernel's log. Neither prints into the middle of a terminal.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::panic::{self, AssertUnwindSafe};
 use std::pin::Pin;
-use std::sync::Once;
+use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
 use std::task::{Context, Poll};
 
 use crate::error::{Error, code};
-use crate::host::BoxFuture;
+use crate::host::{BoxFuture, Host, LogLevel, Services};
 
 thread_local! {
     static LAST_PANIC: RefCell<Option<(String, String)>> = const { RefCell::new(None) };
+    /// How many [`catch`]es this thread is in.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
+
+/// Who hears of a panic that no [`catch`] sees. Weak: what lives as long as the library must not
+/// keep the kernel's services alive after the instance they were lent to.
+static LISTENER: Mutex<Option<Weak<dyn Services>>> = Mutex::new(None);
 
 /// Installs the plugin's panic hook, once.
 pub(crate) fn install_hook() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         panic::set_hook(Box::new(|info| {
+            let message = text_of(info.payload());
             let place = info.location().map(ToString::to_string).unwrap_or_default();
-            LAST_PANIC.with_borrow_mut(|last| *last = Some((text_of(info.payload()), place)));
+            if DEPTH.get() == 0 {
+                return report(&message, &place);
+            }
+            // A thread that ends may have lost the value already; the error then has no place.
+            let _ = LAST_PANIC.try_with(|last| last.replace(Some((message, place))));
         }));
     });
+}
+
+/// Panics outside of every entry are written to the log of these services from now on.
+pub(crate) fn report_to(services: &Arc<dyn Services>) {
+    let mut listener = LISTENER.lock().unwrap_or_else(PoisonError::into_inner);
+    *listener = Some(Arc::downgrade(services));
+}
+
+fn report(message: &str, place: &str) {
+    let listener = LISTENER.lock().unwrap_or_else(PoisonError::into_inner);
+    let services = listener.as_ref().and_then(Weak::upgrade);
+    // The kernel's code runs now; it must not meet the lock.
+    drop(listener);
+    if let Some(services) = services {
+        let line = format!("a thread of the plugin panicked: {message} ({place})");
+        Host::from_shared(services).log(LogLevel::Error, &line);
+    }
 }
 
 /// Runs plugin code; a panic becomes an error with code `panic`, its message and its place.
@@ -34,8 +63,11 @@ pub(crate) fn install_hook() {
 /// # Errors
 /// Only that one.
 pub fn catch<T>(run: impl FnOnce() -> T) -> Result<T, Error> {
-    panic::catch_unwind(AssertUnwindSafe(run)).map_err(|payload| {
-        let kept = LAST_PANIC.with_borrow_mut(Option::take);
+    DEPTH.set(DEPTH.get() + 1);
+    let ran = panic::catch_unwind(AssertUnwindSafe(run));
+    DEPTH.set(DEPTH.get() - 1);
+    ran.map_err(|payload| {
+        let kept = LAST_PANIC.try_with(RefCell::take).unwrap_or_default();
         let (message, location) = kept.unwrap_or_else(|| (text_of(&*payload), String::new()));
         // Dropping a payload may panic again (a hostile Drop); leaking it is the safe end.
         std::mem::forget(payload);

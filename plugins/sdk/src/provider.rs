@@ -235,14 +235,34 @@ impl Conversations {
     /// # Errors
     /// [`code::CONVERSATION_UNKNOWN`] when the kept messages are not held.
     pub fn request(&self, payload: StreamPayload) -> Result<StreamRequest, Error> {
-        let StreamPayload { model, options, conversation, messages } = payload;
-        let Some(Conversation { id, after, revision, keep }) = conversation else {
+        let StreamPayload {
+            model,
+            options,
+            conversation,
+            messages,
+        } = payload;
+        let Some(Conversation {
+            id,
+            after,
+            revision,
+            keep,
+        }) = conversation
+        else {
             return Ok(StreamRequest::new(model, options, messages));
         };
-        let mut held = self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut held = self
+            .held
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         let place = held.iter().position(|entry| entry.id == id);
-        if keep > 0 && !place.is_some_and(|at| held[at].revision == after && held[at].messages.len() >= keep) {
-            return Err(Error::new(code::CONVERSATION_UNKNOWN, "the conversation is not held here"));
+        if keep > 0
+            && !place
+                .is_some_and(|at| held[at].revision == after && held[at].messages.len() >= keep)
+        {
+            return Err(Error::new(
+                code::CONVERSATION_UNKNOWN,
+                "the conversation is not held here",
+            ));
         }
         // A request that was given up may arrive after the one that followed it.
         if place.is_some_and(|at| held[at].revision > revision) {
@@ -250,7 +270,12 @@ impl Conversations {
         }
         let mut entry = match place {
             Some(at) => held.remove(at),
-            None => Held { id, revision, messages: Vec::new(), cache: Cache::default() },
+            None => Held {
+                id,
+                revision,
+                messages: Vec::new(),
+                cache: Cache::default(),
+            },
         };
         entry.revision = revision;
         entry.messages.truncate(keep);
@@ -333,8 +358,16 @@ mod tests {
         StreamPayload {
             model: Model::default(),
             options: StreamOptions::default(),
-            conversation: Some(Conversation { id: "c".into(), after, revision, keep }),
-            messages: texts.iter().map(|t| Arc::new(Message::user(*t, 0))).collect(),
+            conversation: Some(Conversation {
+                id: "c".into(),
+                after,
+                revision,
+                keep,
+            }),
+            messages: texts
+                .iter()
+                .map(|t| Arc::new(Message::user(*t, 0)))
+                .collect(),
         }
     }
 
@@ -354,15 +387,32 @@ mod tests {
         let held = Conversations::default();
         held.request(payload(0, 1, 0, &["a", "b", "c"])).unwrap();
         held.request(payload(1, 5, 1, &["x", "y"])).unwrap();
-        assert!(held.request(payload(1, 6, 3, &["q"])).unwrap_err().is(code::CONVERSATION_UNKNOWN));
+        assert!(
+            held.request(payload(1, 6, 3, &["q"]))
+                .unwrap_err()
+                .is(code::CONVERSATION_UNKNOWN)
+        );
         // One that was given up and arrives late is answered, but changes nothing that is held.
-        assert_eq!(held.request(payload(0, 2, 0, &["late"])).unwrap().messages.len(), 1);
-        assert_eq!(held.request(payload(5, 7, 3, &["z"])).unwrap().messages.len(), 4);
+        assert_eq!(
+            held.request(payload(0, 2, 0, &["late"]))
+                .unwrap()
+                .messages
+                .len(),
+            1
+        );
+        assert_eq!(
+            held.request(payload(5, 7, 3, &["z"]))
+                .unwrap()
+                .messages
+                .len(),
+            4
+        );
     }
 
     #[test]
     fn a_conversation_that_is_not_held_is_asked_for_whole() {
-        let error = Conversations::default().request(payload(1, 2, 3, &[]))
+        let error = Conversations::default()
+            .request(payload(1, 2, 3, &[]))
             .unwrap_err();
         assert!(error.is(code::CONVERSATION_UNKNOWN));
     }
