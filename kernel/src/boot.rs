@@ -472,7 +472,10 @@ fn plugin_host(
     let (cwd, agent_dir) = (shown(&options.cwd), shown(&options.agent_dir));
     PluginHost {
         runtime: PluginRuntime::default(),
-        stage: Stage::new(std::env::temp_dir()),
+        stage: Stage::new(
+            options.agent_dir.join("cache").join("plugins"),
+            std::env::temp_dir(),
+        ),
         services: Arc::new(move |source| host.for_source(source, None)),
         init: Box::new(move |name| {
             let own = settings.get("pluginSettings").get(name);

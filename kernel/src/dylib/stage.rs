@@ -1,65 +1,135 @@
-//! Private copies of libraries. The loader hands back the old library for a path or inode it knows,
-//! and a mapped file that somebody truncates kills the process; so every load maps a fresh file that
-//! nobody else can name (`plugin-abi.md` §5).
+//! Copies of libraries that nobody else writes to. A mapped file that somebody truncates kills the
+//! process, and the loader hands back the old library for a path or inode it knows; so what is mapped
+//! is never the file that a build writes (`plugin-abi.md` §5).
+//!
+//! Copies are kept in a cache, named by what identifies the original's content on its disk, and are
+//! never changed once they have their name. A changed library gets another name and so a fresh load;
+//! an unchanged one costs no copy, which would otherwise be most of a short run's time. Where the
+//! cache cannot be written, a copy for this process alone does.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::manifest::LoadError;
 
-/// The directory of one process for its copies, made when the first one is needed.
+/// Copies of one library that stay in the cache: other checkouts of the same plugin may use them.
+const KEPT: usize = 4;
+
+/// A library larger than this is no plugin.
+const LARGEST: u64 = 1 << 30;
+
+/// Where copies are made.
 #[derive(Debug)]
 pub struct Stage {
+    cache: PathBuf,
     parent: PathBuf,
     directory: Mutex<Option<PathBuf>>,
     next: AtomicU64,
 }
 
 impl Stage {
-    /// Copies go to a private directory under `parent`, usually the temporary directory.
+    /// Copies are kept in `cache`; where that does not work, private ones go under `parent`, usually
+    /// the temporary directory.
     #[must_use]
-    pub fn new(parent: PathBuf) -> Self {
+    pub fn new(cache: PathBuf, parent: PathBuf) -> Self {
         Self {
+            cache,
             parent,
             directory: Mutex::new(None),
             next: AtomicU64::new(0),
         }
     }
 
-    /// Makes a copy under a name that was never used before.
+    /// Answers a copy of the library.
     ///
     /// # Errors
     /// When the library cannot be read any more, or the copy cannot be written.
     pub fn copy(&self, library: &Path) -> Result<StagedCopy, LoadError> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let failed = |cause: std::io::Error| LoadError::NotStaged {
+        let unreadable = |cause: io::Error| LoadError::Unreadable {
             path: library.display().to_string(),
-            dir: self.parent.display().to_string(),
             cause: cause.to_string(),
         };
-        let file = library.file_name().unwrap_or_default();
-        let copy = self
-            .directory()
-            .map_err(failed)?
-            .join(format!("{number}-{}", file.to_string_lossy()));
-        // Made first, so that half a copy goes too.
-        let copy = StagedCopy(copy);
-        // Inside the system where it can be: shared blocks, or one call that copies.
-        match std::fs::copy(library, copy.path()) {
-            Ok(_) => Ok(copy),
-            Err(cause) => Err(match File::open(library) {
-                Ok(_) => failed(cause),
-                Err(cause) => LoadError::Unreadable {
-                    path: library.display().to_string(),
-                    cause: cause.to_string(),
-                },
-            }),
+        let metadata = std::fs::metadata(library).map_err(unreadable)?;
+        if metadata.len() > LARGEST {
+            let cause = format!("it is larger than {} MB", LARGEST >> 20);
+            return Err(unreadable(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                cause,
+            )));
+        }
+        match self.cached(library, &metadata) {
+            Ok(copy) => Ok(StagedCopy::Kept(copy)),
+            Err(cause) => {
+                tracing::debug!(target: "pliant::dylib", %cause, "no copy in the cache");
+                self.private(library)
+                    .map_err(|cause| match File::open(library) {
+                        Ok(_) => LoadError::NotStaged {
+                            path: library.display().to_string(),
+                            dir: self.parent.display().to_string(),
+                            cause: cause.to_string(),
+                        },
+                        Err(cause) => unreadable(cause),
+                    })
+            }
         }
     }
 
-    fn directory(&self) -> std::io::Result<PathBuf> {
+    fn cached(&self, library: &Path, metadata: &Metadata) -> io::Result<PathBuf> {
+        let name = cache_name(library, metadata);
+        let copy = self.cache.join(&name);
+        // It got its name when it was whole, and nothing writes to it since.
+        if std::fs::metadata(&copy).is_ok_and(|kept| kept.is_file() && kept.len() == metadata.len())
+        {
+            return Ok(copy);
+        }
+        private_directories(&self.cache)?;
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let half = StagedCopy::Private(
+            self.cache
+                .join(format!(".{}-{number}-{name}", std::process::id())),
+        );
+        std::fs::copy(library, half.path())?;
+        // The original may have been written to meanwhile; what was copied then has no name.
+        if cache_name(library, &std::fs::metadata(library)?) != name {
+            return Err(io::Error::other("the library changed while it was copied"));
+        }
+        std::fs::rename(half.path(), &copy)?;
+        self.forget_old(library);
+        Ok(copy)
+    }
+
+    /// Removes all but the latest copies of one library. Those still mapped stay so.
+    fn forget_old(&self, library: &Path) {
+        let prefix = format!("{}-", file_name(library));
+        let is_copy = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with(&prefix);
+        let entries = std::fs::read_dir(&self.cache)
+            .into_iter()
+            .flatten()
+            .flatten();
+        let mut copies: Vec<_> = entries
+            .filter(|entry| is_copy(&entry.file_name()))
+            .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+            .collect();
+        copies.sort_by(|a, b| b.cmp(a));
+        for (_, path) in copies.into_iter().skip(KEPT) {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    fn private(&self, library: &Path) -> io::Result<StagedCopy> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{number}-{}", file_name(library));
+        // Made first, so that half a copy goes too.
+        let copy = StagedCopy::Private(self.directory()?.join(name));
+        std::fs::copy(library, copy.path())?;
+        Ok(copy)
+    }
+
+    fn directory(&self) -> io::Result<PathBuf> {
         let mut directory = self
             .directory
             .lock()
@@ -71,6 +141,49 @@ impl Stage {
         *directory = Some(made.clone());
         Ok(made)
     }
+}
+
+fn file_name(library: &Path) -> String {
+    library
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// The name of a copy: the library's own, and a number made from where it lies and when it was
+/// written. Two files with the same number would have to share place, size and time of writing.
+fn cache_name(library: &Path, metadata: &Metadata) -> String {
+    let mut hasher = DefaultHasher::new();
+    library.hash(&mut hasher);
+    metadata.len().hash(&mut hasher);
+    metadata.modified().ok().hash(&mut hasher);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        (
+            metadata.dev(),
+            metadata.ino(),
+            metadata.ctime(),
+            metadata.ctime_nsec(),
+        )
+            .hash(&mut hasher);
+    }
+    format!(
+        "{}-{:016x}{}",
+        file_name(library),
+        hasher.finish(),
+        std::env::consts::DLL_SUFFIX
+    )
+}
+
+/// The directory and those above it that are missing, for this user only.
+fn private_directories(path: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
 }
 
 /// Readable by this user only, under a name nobody could have prepared: creation fails if it exists.
@@ -103,22 +216,86 @@ impl Drop for Stage {
     }
 }
 
-/// A private copy. On Unix the name goes as soon as the library is mapped, so that a killed process
-/// leaves nothing behind; elsewhere it goes with the [`Stage`].
+/// A copy to load.
 #[derive(Debug)]
-pub struct StagedCopy(PathBuf);
+pub enum StagedCopy {
+    /// One in the cache; it stays there.
+    Kept(PathBuf),
+    /// One for this load. On Unix its name goes as soon as the library is mapped, so that a killed
+    /// process leaves nothing behind; elsewhere it goes with the [`Stage`].
+    Private(PathBuf),
+}
 
 impl StagedCopy {
     /// The file to load.
     pub(super) fn path(&self) -> &Path {
-        &self.0
+        match self {
+            Self::Kept(path) | Self::Private(path) => path,
+        }
     }
 }
 
 impl Drop for StagedCopy {
     fn drop(&mut self) {
-        if cfg!(unix) {
-            let _ = std::fs::remove_file(&self.0);
+        if let Self::Private(path) = self
+            && cfg!(unix)
+        {
+            let _ = std::fs::remove_file(path);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unchanged_library_is_copied_once_and_a_changed_one_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let library = dir.path().join("libx.so");
+        std::fs::write(&library, "one").unwrap();
+        let stage = Stage::new(dir.path().join("cache/plugins"), dir.path().to_path_buf());
+        let first = stage.copy(&library).unwrap().path().to_path_buf();
+        assert_eq!(stage.copy(&library).unwrap().path(), first);
+        std::fs::remove_file(&library).unwrap();
+        std::fs::write(&library, "two").unwrap();
+        let second = stage.copy(&library).unwrap().path().to_path_buf();
+        assert_ne!(first, second);
+        assert_eq!(
+            (
+                std::fs::read_to_string(first).unwrap(),
+                std::fs::read_to_string(second).unwrap()
+            ),
+            ("one".into(), "two".into())
+        );
+    }
+
+    #[test]
+    fn without_a_cache_the_copy_is_for_this_load_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let library = dir.path().join("libx.so");
+        std::fs::write(&library, "one").unwrap();
+        // A file stands where the directory should be.
+        let stage = Stage::new(library.join("cache"), dir.path().to_path_buf());
+        let copy = stage.copy(&library).unwrap();
+        let path = copy.path().to_path_buf();
+        assert!(path.exists());
+        drop(copy);
+        assert!(!path.exists());
+        drop(stage);
+        assert!(!path.parent().unwrap().exists());
+    }
+
+    #[test]
+    fn only_the_latest_copies_of_a_library_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let library = dir.path().join("libx.so");
+        let cache = dir.path().join("cache");
+        let stage = Stage::new(cache.clone(), dir.path().to_path_buf());
+        for number in 0..KEPT + 3 {
+            std::fs::write(&library, "x".repeat(number)).unwrap();
+            stage.copy(&library).unwrap();
+        }
+        assert_eq!(std::fs::read_dir(cache).unwrap().count(), KEPT);
     }
 }
