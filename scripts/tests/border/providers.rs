@@ -246,15 +246,15 @@ async fn a_conversation_is_held_between_requests() {
     )
     .await;
     let mut payload = request(&[user("a"), user("b")]);
-    payload["conversation"] = json!({"id": "c", "keep": 0});
+    payload["conversation"] = json!({"id": "c", "after": 0, "revision": 1, "keep": 0});
     let text = async |payload: Value| {
         let answer = bench.invoke(Kind::Provider, "p", "stream", payload).await;
         answer.map(|message| message["content"][0]["text"].clone())
     };
     assert_eq!(text(payload.clone()).await.unwrap(), "2");
-    payload["conversation"]["keep"] = json!(2);
+    payload["conversation"] = json!({"id": "c", "after": 1, "revision": 2, "keep": 2});
     assert_eq!(text(payload.clone()).await.unwrap(), "4");
-    payload["conversation"] = json!({"id": "unknown", "keep": 2});
+    payload["conversation"] = json!({"id": "unknown", "after": 2, "revision": 3, "keep": 2});
     assert_eq!(
         text(payload).await.unwrap_err().code,
         "conversation.unknown"
