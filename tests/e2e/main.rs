@@ -4,6 +4,7 @@ mod abi;
 mod bad_input;
 mod guide;
 mod model_server;
+mod plugins;
 mod prompt;
 mod scripts;
 mod session;

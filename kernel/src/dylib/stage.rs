@@ -13,11 +13,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use super::manifest::LoadError;
 
 /// Copies of one library that stay in the cache: other checkouts of the same plugin may use them.
 const KEPT: usize = 4;
+
+/// A file written less than this ago may be written to again without getting another time, so its
+/// copy is for one load only: a half-written one must not stay in the cache under a whole one's name.
+const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
 /// A library larger than this is no plugin.
 const LARGEST: u64 = 1 << 30;
@@ -85,6 +90,11 @@ impl Stage {
         if std::fs::metadata(&copy).is_ok_and(|kept| kept.is_file() && kept.len() == metadata.len())
         {
             return Ok(copy);
+        }
+        // A time in the future is no age.
+        let age = metadata.modified()?.elapsed().unwrap_or_default();
+        if age < SETTLED_AFTER {
+            return Err(io::Error::other("the library was written just now"));
         }
         private_directories(&self.cache)?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -249,16 +259,35 @@ impl Drop for StagedCopy {
 mod tests {
     use super::*;
 
+    /// Writes a library as if that long ago.
+    fn write(library: &Path, content: &str, age: Duration) {
+        std::fs::write(library, content).unwrap();
+        let file = File::options().write(true).open(library).unwrap();
+        file.set_modified(std::time::SystemTime::now() - age)
+            .unwrap();
+    }
+
+    #[test]
+    fn a_library_written_just_now_is_not_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let library = dir.path().join("libx.so");
+        let stage = Stage::new(dir.path().join("cache"), dir.path().to_path_buf());
+        write(&library, "half", Duration::ZERO);
+        assert!(matches!(stage.copy(&library), Ok(StagedCopy::Private(_))));
+        write(&library, "whole", 2 * SETTLED_AFTER);
+        assert!(matches!(stage.copy(&library), Ok(StagedCopy::Kept(_))));
+    }
+
     #[test]
     fn an_unchanged_library_is_copied_once_and_a_changed_one_anew() {
         let dir = tempfile::tempdir().unwrap();
         let library = dir.path().join("libx.so");
-        std::fs::write(&library, "one").unwrap();
+        write(&library, "one", 2 * SETTLED_AFTER);
         let stage = Stage::new(dir.path().join("cache/plugins"), dir.path().to_path_buf());
         let first = stage.copy(&library).unwrap().path().to_path_buf();
         assert_eq!(stage.copy(&library).unwrap().path(), first);
         std::fs::remove_file(&library).unwrap();
-        std::fs::write(&library, "two").unwrap();
+        write(&library, "two", 2 * SETTLED_AFTER);
         let second = stage.copy(&library).unwrap().path().to_path_buf();
         assert_ne!(first, second);
         assert_eq!(
@@ -293,7 +322,7 @@ mod tests {
         let cache = dir.path().join("cache");
         let stage = Stage::new(cache.clone(), dir.path().to_path_buf());
         for number in 0..KEPT + 3 {
-            std::fs::write(&library, "x".repeat(number)).unwrap();
+            write(&library, &"x".repeat(number), 2 * SETTLED_AFTER);
             stage.copy(&library).unwrap();
         }
         assert_eq!(std::fs::read_dir(cache).unwrap().count(), KEPT);

@@ -11,6 +11,8 @@ enum Place {
     Execute,
     /// In the handler of `tool_call`, before the tool runs.
     Hook,
+    /// On a thread of the plugin's own; the tool answers.
+    Thread,
     /// Nowhere; the tool answers.
     Nowhere,
 }
@@ -21,7 +23,15 @@ struct ExplodeInput {
     place: Place,
 }
 
-struct Explode;
+struct Explode {
+    when_dropped: bool,
+}
+
+impl Drop for Explode {
+    fn drop(&mut self) {
+        assert!(!self.when_dropped, "the end exploded");
+    }
+}
 
 impl Tool for Explode {
     type Input = ExplodeInput;
@@ -32,6 +42,10 @@ impl Tool for Explode {
 
     async fn execute(&self, input: ExplodeInput, _ctx: ToolCtx) -> Result<ToolResult, Error> {
         assert!(input.place != Place::Execute, "explode was called");
+        if input.place == Place::Thread {
+            let thread = std::thread::spawn(|| panic!("a thread exploded"));
+            assert!(thread.join().is_err(), "the thread did not explode");
+        }
         Ok(ToolResult::text("nothing exploded"))
     }
 }
@@ -63,11 +77,13 @@ impl Tool for ExplodeInDrop {
     }
 }
 
-/// Setting `pluginSettings.panics.create = true` makes the constructor panic.
+/// Setting `pluginSettings.panics.create = true` makes the constructor panic, `.drop` the destructor
+/// of a tool.
 fn create(_host: Host, init: Init) -> Result<Plugin, Error> {
     assert!(init.settings.get("create").is_none(), "create exploded");
+    let when_dropped = init.settings.get("drop").is_some();
     Ok(Plugin::new()
-        .tool(Explode)
+        .tool(Explode { when_dropped })
         .tool(ExplodeInDrop)
         .on(|call: ToolCallEvent, _ctx| async move {
             let asked = call.input.get("place").is_some_and(|at| at == "hook");
