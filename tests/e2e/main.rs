@@ -3,9 +3,11 @@
 mod abi;
 mod bad_input;
 mod guide;
+mod line;
 mod model_server;
 mod plugins;
 mod prompt;
 mod scripts;
 mod session;
+mod signals;
 mod tools;

@@ -1,16 +1,21 @@
 //! The command line as typed, and what it means. Nothing is loaded here.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
+use anyhow::bail;
 use clap::{Parser, ValueEnum};
 use pliant_kernel::models::ModelWish;
 use pliant_kernel::session::ToolSelection;
 use pliant_kernel::{OpenOptions, SessionChoice};
 use pliant_sdk::message::ThinkingLevel;
 
+use crate::say;
+
 /// A terminal agent that is bent while it runs.
-#[derive(Debug, Parser)]
+// No `Debug`: it would show the key.
+#[derive(Parser)]
 #[command(
     name = "pliant",
     version,
@@ -22,7 +27,7 @@ pub struct Args {
     #[arg(short, long)]
     pub print: bool,
 
-    /// Output: `text` (the last answer) or `json` (every event, one a line).
+    /// Output: `text` (the answer) or `json` (every event, one a line).
     #[arg(long, value_enum)]
     pub mode: Option<OutputMode>,
 
@@ -110,28 +115,46 @@ pub enum OutputMode {
     Text,
     /// Every event, one a line.
     Json,
+    /// Commands on stdin, answers and events on stdout.
+    #[value(hide = true)]
+    Rpc,
 }
 
 /// Short options of more than one letter, which are part of the interface (`interfaces.md` §1.2).
-const LONG_SHORTS: [(&str, &str); 3] = [
+const LONG_SHORTS: [(&str, &str); 4] = [
+    ("-ne", "--no-extensions"),
     ("-nt", "--no-tools"),
     ("-t", "--tools"),
     ("-xt", "--exclude-tools"),
 ];
 
+/// Marks a word as a message, whatever it begins with. No argument of a process can hold it.
+const MESSAGE: char = '\0';
+
 impl Args {
     /// Reads the command line of the process; a mistake ends it with status 1.
     pub fn of_process() -> Self {
-        let long = |word: OsString| {
-            let found = LONG_SHORTS.iter().find(|(short, _)| word == *short);
-            found.map_or(word, |(_, long)| OsString::from(*long))
-        };
-        Self::try_parse_from(std::env::args_os().map(long)).unwrap_or_else(|error| {
-            let status = i32::from(error.use_stderr());
-            // Nothing can be said if not even this can be printed.
+        Self::read(std::env::args_os()).unwrap_or_else(|error| {
+            if error.use_stderr() {
+                let text = error.to_string();
+                let lines: Vec<_> = text.lines().filter(|line| !line.is_empty()).collect();
+                say::error(lines.join("\n").trim_start_matches("error: "));
+                std::process::exit(1);
+            }
+            // Help or the version; nothing can be said if not even that can be printed.
             let _ = error.print();
-            std::process::exit(status)
+            std::process::exit(0)
         })
+    }
+
+    fn read(typed: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let mut args = Self::try_parse_from(words(typed))?;
+        for message in &mut args.messages {
+            if let Some(marked) = message.strip_prefix(MESSAGE) {
+                *message = marked.to_owned();
+            }
+        }
+        Ok(args)
     }
 
     /// Which tools are wanted.
@@ -149,7 +172,7 @@ impl Args {
     /// What the session is opened with.
     ///
     /// # Errors
-    /// When `--provider` stands without `--model`, or the prompt file cannot be read.
+    /// When a file with a part of the prompt cannot be read.
     pub fn open_options(&self) -> anyhow::Result<OpenOptions> {
         let session = match (&self.session, self.resume_latest, self.no_session) {
             (Some(name), _, _) => SessionChoice::Named(name.clone()),
@@ -159,15 +182,16 @@ impl Args {
         };
         let level = self.thinking.as_deref().and_then(ThinkingLevel::parse);
         if let (Some(word), None) = (&self.thinking, level) {
-            eprintln!(
-                "Warning: \"{word}\" is not a thinking level and is ignored; the levels are off, minimal, low, medium, high, xhigh, max."
-            );
+            say::warning(format_args!(
+                "\"{word}\" is not a thinking level and is ignored; the levels are off, minimal, low, medium, high, xhigh, max."
+            ));
         }
         let appended = self
             .append_system_prompt
             .iter()
             .map(|text| text_or_file(text))
-            .collect::<Vec<_>>();
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        let system_prompt = self.system_prompt.as_deref().map(text_or_file);
         Ok(OpenOptions {
             session,
             model: ModelWish {
@@ -175,15 +199,47 @@ impl Args {
                 model: self.model.clone(),
             },
             level,
-            system_prompt: self.system_prompt.as_deref().map(text_or_file),
+            system_prompt: system_prompt.transpose()?,
             append_system_prompt: (!appended.is_empty()).then(|| appended.join("\n\n")),
         })
     }
 }
 
-/// A value that names a file stands for its content.
-fn text_or_file(value: &str) -> String {
-    std::fs::read_to_string(value).unwrap_or_else(|_| value.to_owned())
+/// What clap reads: short options of several letters as the long ones they stand for, and the word
+/// after `-p` marked as a message if it begins with three dashes, as front matter does.
+fn words(typed: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut typed = typed.into_iter();
+    let mut words = Vec::new();
+    let mut after_print = false;
+    for word in typed.by_ref() {
+        let is_message = after_print && word.as_encoded_bytes().starts_with(b"---");
+        after_print = word == "-p" || word == "--print";
+        let long = LONG_SHORTS.iter().find(|(short, _)| word == *short);
+        let rest = word == "--";
+        words.push(match long {
+            _ if is_message => [OsString::from(String::from(MESSAGE)), word]
+                .into_iter()
+                .collect(),
+            Some((_, long)) => OsString::from(*long),
+            None => word,
+        });
+        if rest {
+            break;
+        }
+    }
+    words.extend(typed);
+    words
+}
+
+/// A value that names a file stands for its content; one that names nothing is the text itself.
+fn text_or_file(value: &str) -> anyhow::Result<String> {
+    match std::fs::read_to_string(value) {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied || Path::new(value).exists() => {
+            bail!("The prompt file {value} cannot be read: {error}.")
+        }
+        Err(_) => Ok(value.to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -197,15 +253,60 @@ mod tests {
         Args::command().debug_assert();
     }
 
+    fn read(words: &[&str]) -> Result<Args, String> {
+        let words = ["pliant"].iter().chain(words).map(OsString::from);
+        Args::read(words).map_err(|error| error.to_string())
+    }
+
     #[test]
     fn print_takes_the_message_that_follows_it() {
-        let args = Args::try_parse_from(["pliant", "-p", "list .", "--mode", "json"]).unwrap();
+        let args = read(&["-p", "list .", "--mode", "json"]).unwrap();
         assert!(args.print && args.mode == Some(OutputMode::Json));
         assert_eq!(args.messages, ["list ."]);
     }
 
     #[test]
+    fn the_message_after_print_may_begin_with_three_dashes_and_only_there() {
+        let matter = "---\nname: x\n---\nDo it.";
+        for print in ["-p", "--print"] {
+            let args = read(&["first", print, matter, "--no-session", "last"]).unwrap();
+            assert_eq!(args.messages, ["first", matter, "last"]);
+            assert!(args.no_session);
+        }
+        assert!(read(&["-p", "-z"]).is_err());
+        assert!(read(&["x", matter]).is_err());
+    }
+
+    #[test]
+    fn short_options_of_several_letters_are_options_until_two_dashes() {
+        let args = read(&["-ne", "-xt", "bash", "--", "-nt"]).unwrap();
+        assert!(args.no_extensions && !args.no_tools);
+        assert_eq!(args.exclude_tools, ["bash"]);
+        assert_eq!(args.messages, ["-nt"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_word_that_is_no_text_is_a_mistake() {
+        use std::os::unix::ffi::OsStringExt;
+        for word in [&b"\xff"[..], b"---\xff"] {
+            let words = [b"pliant", &b"-p"[..], word].map(|word| OsString::from_vec(word.to_vec()));
+            assert!(Args::read(words).is_err());
+        }
+    }
+
+    #[test]
     fn sessions_exclude_each_other() {
-        assert!(Args::try_parse_from(["pliant", "--continue", "--no-session"]).is_err());
+        assert!(read(&["--continue", "--no-session"]).is_err());
+    }
+
+    #[test]
+    fn a_prompt_is_a_text_or_a_file_that_can_be_read() {
+        assert_eq!(text_or_file("Be brief.").unwrap(), "Be brief.");
+        assert_eq!(text_or_file(&"long ".repeat(1000)).unwrap().len(), 5000);
+        let manifest = text_or_file("Cargo.toml").unwrap();
+        assert!(manifest.contains("[package]"));
+        let error = text_or_file("src").unwrap_err().to_string();
+        assert!(error.contains("src cannot be read"), "{error}");
     }
 }

@@ -10,13 +10,18 @@ use pliant_kernel::{Kernel, KernelOptions};
 use pliant_scripts::{Limits, Script, load_extension, shipped_extensions};
 
 use crate::args::{Args, OutputMode};
+use crate::modes::signals::{OnInterrupt, Signals};
 use crate::modes::{self, Ui};
+use crate::say;
 
 /// Runs what was asked for and answers the exit status.
 ///
 /// # Errors
 /// What stopped it, as a sentence.
 pub async fn run(args: &Args) -> anyhow::Result<u8> {
+    if args.mode == Some(OutputMode::Rpc) {
+        bail!("The RPC mode does not exist yet. Use --mode json, which tells the same events.");
+    }
     start_log(args)?;
     let cwd = std::env::current_dir()
         .context("The working directory is gone; change to one that exists.")?;
@@ -29,11 +34,11 @@ pub async fn run(args: &Args) -> anyhow::Result<u8> {
     options.ui = Arc::new(Ui::of(mode(args)));
     let kernel = Kernel::boot(options)?;
     for warning in kernel.warnings() {
-        eprintln!("Warning: {warning}");
+        say::warning(warning);
     }
     publish_scripts(&kernel, args, &agent_dir).await?;
     for diagnostic in kernel.registry().snapshot().diagnostics() {
-        eprintln!("Warning: {diagnostic}");
+        say::warning(diagnostic);
     }
     if let Some(search) = &args.list_models {
         return modes::list_models::run(kernel.catalog(), search).await;
@@ -44,13 +49,23 @@ pub async fn run(args: &Args) -> anyhow::Result<u8> {
         bail!("There is no prompt. Give one: pliant -p \"what you want\".");
     }
     if let Some(problem) = kernel.catalog().error() {
-        eprintln!("Warning: {problem}");
+        say::warning(problem);
     }
     let session = kernel.open_session(args.open_options()?).await?;
+    for notice in session.notices() {
+        say::warning(notice);
+    }
+    let on_interrupt = match mode {
+        Mode::Line => OnInterrupt::Tell,
+        Mode::Print | Mode::Json => OnInterrupt::End,
+    };
+    // Until here a signal simply ends the process: there is nothing to store.
+    let signals = Signals::listen(on_interrupt)
+        .map_err(|error| anyhow::anyhow!("Signals cannot be received: {error}."))?;
     match mode {
-        Mode::Print => modes::print::run(&session, prompts).await,
-        Mode::Json => modes::json::run(&session, prompts).await,
-        Mode::Line => modes::line::run(&session, prompts).await,
+        Mode::Print => modes::print::run(&session, prompts, signals).await,
+        Mode::Json => modes::json::run(&session, prompts, signals).await,
+        Mode::Line => modes::line::run(&session, prompts, signals).await,
     }
 }
 
@@ -65,14 +80,13 @@ pub enum Mode {
     Line,
 }
 
-/// A mode that was asked for, else print unless somebody sits at a terminal (`interfaces.md` §1.4).
+/// JSON if it was asked for, else print unless somebody sits at a terminal (`interfaces.md` §1.4).
 fn mode(args: &Args) -> Mode {
     let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     match args.mode {
         Some(OutputMode::Json) => Mode::Json,
-        Some(OutputMode::Text) => Mode::Print,
-        None if args.print || !terminal => Mode::Print,
-        None => Mode::Line,
+        _ if args.print || !terminal => Mode::Print,
+        _ => Mode::Line,
     }
 }
 
@@ -84,9 +98,9 @@ fn prompts(args: &Args) -> anyhow::Result<Vec<String>> {
         return Ok(prompts);
     }
     let mut piped = Vec::new();
-    stdin
-        .read_to_end(&mut piped)
-        .context("Standard input cannot be read.")?;
+    if let Err(error) = stdin.read_to_end(&mut piped) {
+        bail!("Standard input cannot be read: {error}. Give it a file or </dev/null.");
+    }
     let piped = String::from_utf8_lossy(&piped);
     let piped = piped.trim();
     if !piped.is_empty() {
@@ -159,9 +173,7 @@ async fn load_or_warn(
         Ok(script) => load(kernel, script).await,
         Err(error) => Err(error.into()),
     };
-    loaded
-        .inspect_err(|error| eprintln!("Warning: {error}"))
-        .ok()
+    loaded.inspect_err(|error| say::warning(error)).ok()
 }
 
 async fn load(kernel: &Kernel, script: Script) -> anyhow::Result<Arc<dyn Generation>> {

@@ -3,6 +3,7 @@
 mod args;
 mod launch;
 mod modes;
+mod say;
 
 use std::process::ExitCode;
 
@@ -16,7 +17,7 @@ fn main() -> ExitCode {
     {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("Error: no event loop can be started: {error}.");
+            say::error(format_args!("No event loop can be started: {error}."));
             return ExitCode::FAILURE;
         }
     };
@@ -24,7 +25,7 @@ fn main() -> ExitCode {
         match launch::run(&args).await {
             Ok(status) => status,
             Err(error) => {
-                eprintln!("Error: {error}");
+                say::error(error);
                 1
             }
         }

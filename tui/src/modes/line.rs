@@ -2,147 +2,277 @@
 //! interface will do better, this does anywhere.
 
 use std::io::{BufRead, Write};
+use std::pin::pin;
 
-use pliant_kernel::pipeline::Prompt;
 use pliant_kernel::session::{Session, Subscription};
 use pliant_sdk::message::Message;
 use pliant_sdk::{Event, StreamEvent};
 use tokio::sync::mpsc;
 
-use super::{failure_of, interrupt};
+use super::failure_of;
+use super::prompts::Prompts;
+use super::signals::{INTERRUPT, Signals, orderly, patience};
+use crate::say::{self, printable};
 
 /// Talks until the input ends or `/quit` is typed.
 ///
 /// # Errors
 /// When the session cannot be stored.
-pub async fn run(session: &Session, prompts: Vec<String>) -> anyhow::Result<u8> {
-    let model = session
-        .model()
-        .map(|model| model.reference())
-        .unwrap_or_default();
-    println!("pliant, with {model}. Ctrl-C stops an answer; /quit or Ctrl-D ends.");
-    tokio::task::spawn(show(session.subscribe()));
-    let mut given = prompts.into_iter();
-    let mut typed = Lines::default();
-    loop {
-        let line = match given.next() {
-            Some(line) => line,
-            None => match typed.next().await {
-                Some(line) => line,
-                None => break,
-            },
+pub async fn run(session: &Session, prompts: Vec<String>, signals: Signals) -> anyhow::Result<u8> {
+    let mut talk = Talk {
+        session,
+        events: session.subscribe(),
+        signals,
+        typed: Lines::default(),
+        screen: Screen::default(),
+    };
+    talk.greet();
+    let status = talk.until_the_end(prompts).await;
+    let closing = session.close("quit");
+    match status {
+        Ok(0) => closing.await,
+        _ => drop(orderly(closing).await),
+    }
+    talk.show_waiting();
+    talk.screen.end_line();
+    status
+}
+
+/// A session and the terminal it is shown on.
+struct Talk<'a> {
+    session: &'a Session,
+    events: Subscription,
+    signals: Signals,
+    typed: Lines,
+    screen: Screen,
+}
+
+/// What is to be done next.
+enum Next {
+    Answer(String),
+    End(u8),
+}
+
+impl Talk<'_> {
+    fn greet(&mut self) {
+        let with = match self.session.model() {
+            Some(model) => format!("with {}", model.reference()),
+            None => "without a model".to_owned(),
         };
-        match line.trim() {
-            "" => continue,
-            "/quit" | "/exit" => break,
-            _ => {}
-        }
-        if let Some(status) = answer(session, line).await? {
-            session.close("quit").await;
-            return Ok(status);
+        self.screen.write(&format!(
+            "pliant, {with}. Ctrl-C stops an answer; /quit or Ctrl-D ends.\n"
+        ));
+    }
+
+    /// Answers the given prompts, then typed ones; answers the status of the process.
+    async fn until_the_end(&mut self, prompts: Vec<String>) -> anyhow::Result<u8> {
+        let mut given = prompts.into_iter();
+        loop {
+            let next = match given.next() {
+                Some(prompt) => {
+                    self.screen.write(&format!("> {prompt}\n"));
+                    Next::Answer(prompt)
+                }
+                None => self.ask().await,
+            };
+            let line = match next {
+                Next::Answer(line) => line,
+                Next::End(status) => return Ok(status),
+            };
+            match line.trim() {
+                "" => continue,
+                "/quit" | "/exit" => return Ok(0),
+                _ => {}
+            }
+            if let Some(status) = self.answer(line).await? {
+                return Ok(status);
+            }
         }
     }
-    session.close("quit").await;
-    println!();
-    Ok(0)
-}
 
-/// Runs one prompt; answers a status when the process is to end.
-async fn answer(session: &Session, line: String) -> anyhow::Result<Option<u8>> {
-    let running = session.prompt(Prompt::text(line), |_| ());
-    tokio::pin!(running);
-    loop {
-        tokio::select! {
-            end = &mut running => {
-                match end {
-                    Ok(end) => {
-                        if let Some(failure) = end.failure {
-                            return Err(failure.into());
-                        }
+    /// Prompts for a line. The first Ctrl-C only throws away what is typed: it may have been meant
+    /// for an answer that has just ended.
+    async fn ask(&mut self) -> Next {
+        let mut interrupted = false;
+        self.screen.write("> ");
+        self.typed.ask();
+        loop {
+            tokio::select! {
+                Some(event) = self.events.recv() => self.screen.show(&event),
+                line = self.typed.next() => {
+                    if let Some(line) = line {
+                        self.screen.typed_enter();
+                        return Next::Answer(line);
                     }
-                    Err(refusal) => eprintln!("Error: {refusal}"),
+                    return Next::End(0);
                 }
-                return Ok(None);
-            }
-            signal = interrupt() => {
-                session.cancel();
-                if signal.status != INTERRUPT {
-                    let _ = running.await;
-                    return Ok(Some(signal.status));
+                status = self.signals.next() => {
+                    if status != INTERRUPT || interrupted {
+                        return Next::End(status);
+                    }
+                    interrupted = true;
+                    self.screen.write("\n[Ctrl-C again or Ctrl-D ends.]\n> ");
                 }
             }
         }
     }
-}
 
-/// The status that Ctrl-C would mean; at the prompt it stops the answer instead.
-const INTERRUPT: u8 = 130;
+    /// Runs one prompt and shows what it tells; answers a status when the process is to end.
+    async fn answer(&mut self, line: String) -> anyhow::Result<Option<u8>> {
+        let prompts = Prompts::to(self.session);
+        let mut running = pin!(prompts.run(line));
+        let mut limit = pin!(patience());
+        let mut asked = None;
+        let end = loop {
+            tokio::select! {
+                biased;
+                status = self.signals.next() => {
+                    if asked == Some(INTERRUPT) {
+                        return Ok(Some(status));
+                    }
+                    asked = Some(status);
+                    // The terminal has shown `^C`.
+                    self.screen.in_line |= status == INTERRUPT;
+                    prompts.stop();
+                    limit.set(patience());
+                }
+                Some(event) = self.events.recv() => self.screen.show(&event),
+                end = &mut running => break Some(end),
+                () = &mut limit, if asked.is_some() => break None,
+            }
+        };
+        // What the run has told last.
+        self.show_waiting();
+        self.screen.end_line();
+        match end {
+            Some(Ok(end)) => end.failure.map_or(Ok(()), Err)?,
+            Some(Err(refusal)) => say::error(refusal),
+            None => say::warning("What was running did not stop in time and was dropped."),
+        }
+        Ok(asked.filter(|status| *status != INTERRUPT))
+    }
+
+    fn show_waiting(&mut self) {
+        while let Ok(event) = self.events.try_recv() {
+            self.screen.show(&event);
+        }
+    }
+}
 
 /// Lines of the terminal, read on a thread of their own, one at a time, so that nothing is read
 /// while an answer runs that the user did not mean for pliant.
-#[derive(Default)]
 struct Lines {
-    wanted: Option<(std::sync::mpsc::Sender<()>, mpsc::Receiver<Option<String>>)>,
+    ask: std::sync::mpsc::Sender<()>,
+    lines: mpsc::Receiver<Option<String>>,
+}
+
+impl Default for Lines {
+    fn default() -> Self {
+        let (ask, asked) = std::sync::mpsc::channel();
+        let (tx, lines) = mpsc::channel(1);
+        std::thread::spawn(move || {
+            while asked.recv().is_ok() {
+                if tx.blocking_send(read_line()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { ask, lines }
+    }
 }
 
 impl Lines {
+    /// Wants one more line.
+    fn ask(&self) {
+        // A thread that is gone shows as the end of the input.
+        let _ = self.ask.send(());
+    }
+
+    /// The line that was asked for; `None` at the end of the input.
     async fn next(&mut self) -> Option<String> {
-        let (ask, lines) = self.wanted.get_or_insert_with(reader);
-        ask.send(()).ok()?;
-        tokio::select! {
-            line = lines.recv() => line.flatten(),
-            _ = interrupt() => None,
-        }
+        self.lines.recv().await.flatten()
     }
 }
 
-fn reader() -> (std::sync::mpsc::Sender<()>, mpsc::Receiver<Option<String>>) {
-    let (ask, asked) = std::sync::mpsc::channel();
-    let (tx, rx) = mpsc::channel(1);
-    std::thread::spawn(move || {
-        while asked.recv().is_ok() {
-            print!("> ");
-            let _ = std::io::stdout().flush();
-            let mut line = String::new();
-            let read = std::io::stdin().lock().read_line(&mut line);
-            let line = read
-                .ok()
-                .filter(|bytes| *bytes > 0)
-                .map(|_| line.trim_end_matches(['\r', '\n']).to_owned());
-            if tx.blocking_send(line).is_err() {
-                return;
+fn read_line() -> Option<String> {
+    let mut line = Vec::new();
+    match std::io::stdin().lock().read_until(b'\n', &mut line) {
+        Ok(1..) => Some(
+            String::from_utf8_lossy(&line)
+                .trim_end_matches(['\r', '\n'])
+                .to_owned(),
+        ),
+        _ => None,
+    }
+}
+
+/// Stdout, and whether something stands in its last line. A terminal that cannot be written is gone;
+/// the end of its input says so.
+#[derive(Default)]
+struct Screen {
+    in_line: bool,
+}
+
+impl Screen {
+    fn write(&mut self, text: &str) {
+        let Some(last) = text.chars().next_back() else {
+            return;
+        };
+        self.in_line = last != '\n';
+        let mut out = std::io::stdout().lock();
+        let _ = out.write_all(printable(text).as_bytes());
+        let _ = out.flush();
+    }
+
+    /// The user typed the end of the line.
+    fn typed_enter(&mut self) {
+        self.in_line = false;
+    }
+
+    fn end_line(&mut self) {
+        if self.in_line {
+            self.write("\n");
+        }
+    }
+
+    /// Shows an event, if it is one to show.
+    fn show(&mut self, event: &Event) {
+        match rendered(event) {
+            Some(Shown::Text(text)) => self.write(&text),
+            Some(Shown::Line(line)) => {
+                self.end_line();
+                self.write(&line);
+                self.end_line();
             }
-        }
-    });
-    (ask, rx)
-}
-
-/// Shows events as they come.
-async fn show(mut events: Subscription) {
-    while let Some(event) = events.recv().await {
-        if let Some(text) = rendered(&event) {
-            print!("{}", printable(&text));
-            let _ = std::io::stdout().flush();
+            None => {}
         }
     }
 }
 
-fn rendered(event: &Event) -> Option<String> {
-    match event {
+/// How an event is shown.
+enum Shown {
+    /// As it comes.
+    Text(String),
+    /// On a line of its own; an empty one ends the last.
+    Line(String),
+}
+
+fn rendered(event: &Event) -> Option<Shown> {
+    let line = match event {
         Event::MessageUpdate {
             assistant_message_event,
             ..
         } => match assistant_message_event {
-            StreamEvent::TextDelta { delta, .. } => Some(delta.clone()),
-            StreamEvent::TextEnd { .. } => Some("\n".to_owned()),
-            _ => None,
+            StreamEvent::TextDelta { delta, .. } => return Some(Shown::Text(delta.clone())),
+            StreamEvent::TextEnd { .. } => String::new(),
+            _ => return None,
         },
         Event::MessageEnd { message } if matches!(**message, Message::Assistant(_)) => {
-            failure_of(message).map(|sentence| format!("[{sentence}]\n"))
+            format!("[{}]", failure_of(message)?)
         }
         Event::ToolExecutionStart {
             tool_name, args, ..
-        } => Some(format!("· {tool_name} {}\n", brief(args))),
+        } => format!("· {tool_name} {}", brief(args)),
         Event::ToolExecutionEnd {
             tool_name,
             is_error: true,
@@ -150,15 +280,16 @@ fn rendered(event: &Event) -> Option<String> {
             ..
         } => {
             let text = pliant_sdk::message::joined_text(&result.content, " ");
-            Some(format!("· {tool_name} failed: {}\n", cut(&text, 200)))
+            format!("· {tool_name} failed: {}", cut(&text, 200))
         }
         Event::ExtensionError {
             extension_path,
             event,
             error,
-        } => Some(format!("[{extension_path} failed at {event}: {error}]\n")),
-        _ => None,
-    }
+        } => format!("[{extension_path} failed at {event}: {error}]"),
+        _ => return None,
+    };
+    Some(Shown::Line(line))
 }
 
 /// The arguments in one short line: their values, strings bare.
@@ -180,25 +311,9 @@ fn cut(text: &str, chars: usize) -> String {
     }
 }
 
-/// Control characters of answers and tools must not reach the terminal (U06).
-fn printable(text: &str) -> String {
-    text.chars()
-        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn control_sequences_do_not_reach_the_terminal() {
-        // U06
-        assert_eq!(
-            printable("a\u{1b}]52;c;x\u{7}b\u{9b}1mc\n"),
-            "a]52;c;xb1mc\n"
-        );
-    }
 
     #[test]
     fn arguments_are_shown_in_one_short_line() {

@@ -5,13 +5,16 @@ use std::io::Write;
 use pliant_kernel::models::Catalog;
 use pliant_sdk::Model;
 
+use super::unwritable;
+use crate::say;
+
 /// Prints the models of every provider that can be used, those that hold the searched words only.
 ///
 /// # Errors
 /// When stdout cannot be written.
 pub async fn run(catalog: &Catalog, search: &str) -> anyhow::Result<u8> {
     if let Some(problem) = catalog.error() {
-        eprintln!("Warning: {problem}");
+        say::warning(problem);
     }
     let words: Vec<String> = search.split_whitespace().map(str::to_lowercase).collect();
     let mut models = Vec::new();
@@ -22,16 +25,18 @@ pub async fn run(catalog: &Catalog, search: &str) -> anyhow::Result<u8> {
     {
         match catalog.models(&provider).await {
             Ok((found, problems)) => {
-                problems
-                    .iter()
-                    .for_each(|problem| eprintln!("Warning: {problem}"));
+                problems.iter().for_each(say::warning);
                 models.extend(found.into_iter().filter(|model| matches(model, &words)));
             }
-            Err(error) => eprintln!("Warning: The models of {provider} are not known: {error}"),
+            Err(error) => say::warning(format_args!(
+                "The models of {provider} are not known: {error}"
+            )),
         }
     }
-    print(&models)?;
-    Ok(u8::from(catalog.error().is_some()))
+    match print(&models) {
+        Ok(()) => Ok(u8::from(catalog.error().is_some())),
+        Err(error) => unwritable(&error),
+    }
 }
 
 fn matches(model: &Model, words: &[String]) -> bool {

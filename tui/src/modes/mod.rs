@@ -5,7 +5,8 @@ pub mod json;
 pub mod line;
 pub mod list_models;
 pub mod print;
-mod signals;
+mod prompts;
+pub mod signals;
 
 use pliant_kernel::host::actions::{HostUi, unavailable};
 use pliant_sdk::Error;
@@ -13,8 +14,7 @@ use pliant_sdk::host::LogLevel;
 use pliant_sdk::message::{Message, StopReason};
 
 use crate::launch::Mode;
-
-pub use signals::{interrupt, unless_interrupted};
+use crate::say;
 
 /// What the modes show for plugins.
 #[derive(Debug)]
@@ -37,9 +37,9 @@ impl HostUi for Ui {
             return Err(unavailable("ui.notify"));
         }
         match level {
-            LogLevel::Error => eprintln!("Error: {message}"),
-            LogLevel::Warn => eprintln!("Warning: {message}"),
-            _ => eprintln!("{message}"),
+            LogLevel::Error => say::error(message),
+            LogLevel::Warn => say::warning(message),
+            _ => say::note(message),
         }
         Ok(())
     }
@@ -60,4 +60,15 @@ pub fn failure_of(message: &Message) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// What it means that stdout cannot be written: status 1. A reader that has left knows why.
+///
+/// # Errors
+/// Any other failure, as a sentence.
+pub fn unwritable(error: &std::io::Error) -> anyhow::Result<u8> {
+    if error.kind() == std::io::ErrorKind::BrokenPipe {
+        return Ok(1);
+    }
+    anyhow::bail!("Standard output cannot be written: {error}.")
 }

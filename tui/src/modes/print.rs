@@ -2,62 +2,76 @@
 //! (`interfaces.md` §2).
 
 use std::io::Write;
-use std::sync::Arc;
+use std::time::Duration;
 
-use pliant_kernel::pipeline::Prompt;
-use pliant_kernel::session::{PromptEnd, Session};
+use pliant_kernel::session::{Session, Subscription};
 use pliant_sdk::Event;
 use pliant_sdk::message::{Content, Message};
+use tokio::time::timeout;
 
-use super::{failure_of, unless_interrupted};
+use super::prompts::Prompts;
+use super::signals::{Signals, orderly};
+use super::{failure_of, unwritable};
+use crate::say;
+
+/// How long the last failures of plugins may take to be reported.
+const REPORTS: Duration = Duration::from_secs(1);
 
 /// Runs the prompts one after the other; status 1 when the last answer is no success.
 ///
 /// # Errors
 /// When a prompt is refused, or stdout cannot be written.
-pub async fn run(session: &Session, prompts: Vec<String>) -> anyhow::Result<u8> {
+pub async fn run(
+    session: &Session,
+    prompts: Vec<String>,
+    mut signals: Signals,
+) -> anyhow::Result<u8> {
     let reporting = tokio::spawn(report_failures(session.subscribe()));
-    let outcome = unless_interrupted(session, run_all(session, prompts)).await;
-    session.close("quit").await;
-    reporting.abort();
-    let last = match outcome {
-        Ok(last) => last?,
-        Err(status) => return Ok(status),
+    let sender = Prompts::to(session);
+    let running = sender.run_all_and_close(prompts);
+    tokio::pin!(running);
+    let mut asked = None;
+    let outcome = tokio::select! {
+        outcome = &mut running => Some(outcome),
+        status = signals.next() => {
+            asked = Some(status);
+            sender.stop();
+            orderly(running).await
+        }
     };
-    let Some(last) = last else { return Ok(0) };
-    // Half an answer is no answer; one that was only too long is shown as far as it goes.
-    if !last
-        .as_assistant()
-        .is_some_and(|answer| answer.stop_reason.is_failure())
-    {
-        write_text(&last)?;
+    session.end_subscriptions();
+    let _ = timeout(REPORTS, reporting).await;
+    // Everything is stored: from here on a signal ends the process at once.
+    drop(signals);
+    match (asked, outcome.transpose()) {
+        (None, outcome) => outcome?.flatten().map_or(Ok(0), |last| show(&last)),
+        (Some(status), outcome) => {
+            outcome.inspect_err(|error| say::error(error)).ok();
+            Ok(status)
+        }
     }
-    match failure_of(&last) {
+}
+
+/// Writes the answer, and answers the status that it means.
+fn show(last: &Message) -> anyhow::Result<u8> {
+    // Half an answer is no answer; one that was only too long is shown as far as it goes.
+    let half = last
+        .as_assistant()
+        .is_some_and(|answer| answer.stop_reason.is_failure());
+    if !half && let Err(error) = write_text(last) {
+        return unwritable(&error);
+    }
+    match failure_of(last) {
         Some(sentence) => {
-            eprintln!("Error: {sentence}");
+            say::error(sentence);
             Ok(1)
         }
         None => Ok(0),
     }
 }
 
-async fn run_all(session: &Session, prompts: Vec<String>) -> anyhow::Result<Option<Arc<Message>>> {
-    let mut last = None;
-    for prompt in prompts {
-        let PromptEnd {
-            last: answer,
-            failure,
-        } = session.prompt(Prompt::text(prompt), |_| ()).await?;
-        if let Some(failure) = failure {
-            return Err(failure.into());
-        }
-        last = answer.or(last);
-    }
-    Ok(last)
-}
-
 /// Failures of plugins and scripts go to stderr; the run goes on.
-async fn report_failures(mut events: pliant_kernel::session::Subscription) {
+async fn report_failures(mut events: Subscription) {
     while let Some(event) = events.recv().await {
         if let Event::ExtensionError {
             extension_path,
@@ -65,7 +79,7 @@ async fn report_failures(mut events: pliant_kernel::session::Subscription) {
             error,
         } = &*event
         {
-            eprintln!("Warning: {extension_path} failed at {event}: {error}");
+            say::warning(format_args!("{extension_path} failed at {event}: {error}"));
         }
     }
 }

@@ -1,0 +1,177 @@
+//! The plain prompt on a terminal: what stands there, in which order, and how it ends.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::fd::FromRawFd;
+use std::process::Child;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use pliant_tests::{ModelServer, TempHome, reply};
+use serde_json::json;
+
+use super::signals::{command, send, until};
+
+const GREETING: &str =
+    "pliant, with mock/mock-model. Ctrl-C stops an answer; /quit or Ctrl-D ends.\n";
+
+/// The binary on a terminal of its own. Dropping it kills it.
+struct Talk {
+    child: Child,
+    keys: File,
+    shown: Arc<Mutex<String>>,
+}
+
+impl Talk {
+    fn start(home: &TempHome, arguments: &[&str]) -> Self {
+        let (keys, terminal) = terminal();
+        let copy = || terminal.try_clone().expect("a terminal can be shared");
+        let mut command = command(home, arguments);
+        let child = command.stdin(copy()).stdout(copy()).stderr(copy()).spawn();
+        let shown = Arc::new(Mutex::new(String::new()));
+        let mut screen = keys.try_clone().expect("a terminal can be shared");
+        let seen = Arc::clone(&shown);
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let mut some = [0; 1024];
+            // A terminal that nobody has open any more cannot be read.
+            while let Ok(read @ 1..) = screen.read(&mut some) {
+                bytes.extend_from_slice(&some[..read]);
+                let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n");
+                *seen.lock().expect("nobody panics with it") = text;
+            }
+        });
+        Self {
+            child: child.expect("the binary was built"),
+            keys,
+            shown,
+        }
+    }
+
+    fn keys(&mut self, keys: &str) {
+        let written = self.keys.write_all(keys.as_bytes());
+        written.expect("the terminal is there");
+    }
+
+    /// Waits until exactly this stands on the terminal.
+    #[track_caller]
+    fn shows(&self, wanted: &str) {
+        let shown = || self.shown.lock().expect("nobody panics with it").clone();
+        until(&format!("{wanted:?}"), || {
+            let shown = shown();
+            assert!(
+                wanted.starts_with(&shown),
+                "wanted:\n{wanted}\nshown:\n{shown}"
+            );
+            (shown == wanted).then_some(())
+        });
+    }
+
+    #[track_caller]
+    fn ends(&mut self, status: i32) {
+        let ended = until("the end", || self.child.try_wait().expect("it is ours"));
+        assert_eq!(ended.code(), Some(status));
+    }
+}
+
+impl Drop for Talk {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A terminal: the side of the user, and the side of the program.
+#[allow(unsafe_code)]
+fn terminal() -> (File, File) {
+    use std::ptr::null_mut;
+    let (mut user, mut program) = (0, 0);
+    let sides = (&raw mut user, &raw mut program);
+    // SAFETY: both numbers are written before they are used; nothing else is asked for.
+    let made = unsafe { libc::openpty(sides.0, sides.1, null_mut(), null_mut(), null_mut()) };
+    assert_eq!(made, 0, "the system has a terminal left");
+    // SAFETY: both are open, and nobody else has them.
+    let sides = unsafe { [File::from_raw_fd(user), File::from_raw_fd(program)] };
+    // Unlike these, copies are not inherited by every process that a test starts.
+    let [user, program] = sides.map(|side| side.try_clone().expect("a terminal can be shared"));
+    (user, program)
+}
+
+#[test]
+fn the_prompt_comes_after_the_answer_and_tools_are_named() {
+    let server = ModelServer::start([
+        reply::text("Hello."),
+        reply::text("Let me look.").and_call("bash", json!({"command": "echo seen"})),
+        reply::text("Seen."),
+    ]);
+    let home = TempHome::with_model(&server);
+    let mut talk = Talk::start(&home, &["Greet me."]);
+    let mut shown = format!("{GREETING}> Greet me.\nHello.\n> ");
+    talk.shows(&shown);
+    talk.keys("\n");
+    shown += "\n> ";
+    talk.shows(&shown);
+    talk.keys("Look.\n");
+    shown += "Look.\nLet me look.\n· bash echo seen\nSeen.\n> ";
+    talk.shows(&shown);
+    talk.keys("/quit\n");
+    talk.ends(0);
+    shown += "/quit\n";
+    talk.shows(&shown);
+    server.finish();
+}
+
+#[test]
+fn an_interrupt_stops_the_answer_and_the_next_prompt_is_answered() {
+    let server = ModelServer::start([reply::hold(), reply::text("Again.")]);
+    let home = TempHome::with_model(&server);
+    let mut talk = Talk::start(&home, &["Wait."]);
+    server.wait_for(1);
+    send(&talk.child, libc::SIGINT);
+    let mut shown = format!("{GREETING}> Wait.\n\n[The request was aborted.]\n> ");
+    talk.shows(&shown);
+    talk.keys("And now?\n");
+    shown += "And now?\nAgain.\n> ";
+    talk.shows(&shown);
+    // End of the input.
+    talk.keys("\u{4}");
+    talk.ends(0);
+    server.finish();
+}
+
+#[test]
+fn two_interrupts_at_the_prompt_end_it() {
+    let server = ModelServer::start([]);
+    let home = TempHome::with_model(&server);
+    let mut talk = Talk::start(&home, &[]);
+    talk.shows(&format!("{GREETING}> "));
+    send(&talk.child, libc::SIGINT);
+    talk.shows(&format!("{GREETING}> \n[Ctrl-C again or Ctrl-D ends.]\n> "));
+    send(&talk.child, libc::SIGINT);
+    talk.ends(130);
+    server.finish();
+}
+
+#[test]
+fn a_command_that_never_ends_ends_with_a_signal() {
+    let server = ModelServer::start([]);
+    let home = TempHome::with_model(&server);
+    let script = home.write(
+        "loop.rhai",
+        r#"register_command("loop", #{
+            description: "Never ends.",
+            run: |args, ctx| { exec("touch", ["begun"]); loop {} },
+        });"#,
+    );
+    let script = script.display().to_string();
+    let file = home.project_dir().join("begun");
+    let mut talk = Talk::start(&home, &["/loop", "-e", &script]);
+    until("the command", || fs::remove_file(&file).ok());
+    send(&talk.child, libc::SIGINT);
+    talk.shows(&format!("{GREETING}> /loop\n\n> "));
+    talk.keys("/loop\n");
+    until("the command", || fs::remove_file(&file).ok());
+    send(&talk.child, libc::SIGTERM);
+    talk.ends(143);
+    server.finish();
+}

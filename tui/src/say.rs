@@ -1,0 +1,43 @@
+//! What the user is told on stderr, one sentence a line. Where nobody can be told, nothing is left to
+//! do: a stderr that is closed ends no run.
+
+use std::fmt::Display;
+use std::io::Write;
+
+/// Says what made the program, or a prompt, fail.
+pub fn error(text: impl Display) {
+    note(format_args!("Error: {text}"));
+}
+
+/// Says what goes on differently from what was asked for.
+pub fn warning(text: impl Display) {
+    note(format_args!("Warning: {text}"));
+}
+
+/// Says something that is neither.
+pub fn note(text: impl Display) {
+    // One write, so that lines of several threads do not mix.
+    let line = printable(&format!("{text}\n"));
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+/// Control characters of answers, tools and plugins must not reach the terminal (U06).
+pub fn printable(text: &str) -> String {
+    text.chars()
+        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_sequences_do_not_reach_the_terminal() {
+        // U06
+        assert_eq!(
+            printable("a\u{1b}]52;c;x\u{7}b\u{9b}1mc\n"),
+            "a]52;c;xb1mc\n"
+        );
+    }
+}
