@@ -5,6 +5,7 @@
 //! without its last blank line exist. What `data` means (`[DONE]`, JSON, …) is the wire's business,
 //! and so are `retry` fields, which are ignored: reconnecting would repeat a paid request.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// The limit of [`Decoder::new`] for one event.
@@ -221,7 +222,7 @@ impl Pending {
         match &mut self.data {
             Some(data) => {
                 data.push('\n');
-                data.push_str(&String::from_utf8_lossy(value));
+                data.push_str(&utf8(value));
             }
             None => self.data = Some(text(value)),
         }
@@ -237,7 +238,15 @@ impl Pending {
 }
 
 fn text(value: &[u8]) -> String {
-    String::from_utf8_lossy(value).into_owned()
+    utf8(value).into_owned()
+}
+
+/// As `from_utf8_lossy`, which looks at every character; the plain check takes whole words.
+fn utf8(value: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(value) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(value),
+    }
 }
 
 /// Splits `field: value`. One space after the colon is not part of the value; a line without a

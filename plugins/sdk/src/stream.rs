@@ -5,14 +5,20 @@
 //! Events carry no cumulative message: a long answer must not be cloned once per delta. The final
 //! message is not an event; it is the value the stream call returns, so there is exactly one.
 
-use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 
 use crate::message::{AssistantMessage, Content, StopReason, Text, Thinking, ToolCall, Usage};
 use crate::partial_json::PartialObject;
 
 /// One step of an answer. Order: `start` before all others; blocks are only appended and
 /// `content_index` is the position of the block in the message; blocks may be open side by side.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(
     tag = "type",
     rename_all = "snake_case",
@@ -24,13 +30,13 @@ pub enum StreamEvent {
     /// Facts known before the end, so that an aborted answer keeps them.
     Meta {
         /// Tokens so far.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
         /// The service's id of the response.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         response_id: Option<String>,
         /// The model that answers, if it is not the one asked.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         response_model: Option<String>,
     },
     /// A text block opens.
@@ -76,10 +82,8 @@ pub enum StreamEvent {
         /// Position of the block.
         content_index: usize,
         /// Id of the call.
-        #[serde(default)]
         id: String,
         /// Name of the tool.
-        #[serde(default)]
         tool_name: String,
     },
     /// A piece of the arguments' JSON text, possibly empty.
@@ -96,6 +100,213 @@ pub enum StreamEvent {
         /// The call; authoritative.
         tool_call: ToolCall,
     },
+}
+
+/// The value of `type`. One name per variant of [`StreamEvent`].
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Start,
+    Meta,
+    TextStart,
+    TextDelta,
+    TextEnd,
+    ThinkingStart,
+    ThinkingDelta,
+    ThinkingEnd,
+    ToolcallStart,
+    ToolcallDelta,
+    ToolcallEnd,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Meta {
+    usage: Option<Usage>,
+    response_id: Option<String>,
+    response_model: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Block {
+    content_index: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Piece {
+    content_index: usize,
+    delta: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Whole {
+    content_index: usize,
+    content: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OpenCall {
+    content_index: usize,
+    #[serde(default)]
+    id: String,
+    #[serde(default)]
+    tool_name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WholeCall {
+    content_index: usize,
+    tool_call: ToolCall,
+}
+
+impl Kind {
+    /// Reads the other fields. Those of other variants are ignored, whatever they hold.
+    fn read<'de, D: Deserializer<'de>>(self, fields: D) -> Result<StreamEvent, D::Error> {
+        Ok(match self {
+            Self::Start => {
+                IgnoredAny::deserialize(fields)?;
+                StreamEvent::Start
+            }
+            Self::Meta => {
+                let Meta {
+                    usage,
+                    response_id,
+                    response_model,
+                } = Meta::deserialize(fields)?;
+                StreamEvent::Meta {
+                    usage,
+                    response_id,
+                    response_model,
+                }
+            }
+            Self::TextStart => {
+                let Block { content_index } = Block::deserialize(fields)?;
+                StreamEvent::TextStart { content_index }
+            }
+            Self::TextDelta => {
+                let Piece {
+                    content_index,
+                    delta,
+                } = Piece::deserialize(fields)?;
+                StreamEvent::TextDelta {
+                    content_index,
+                    delta,
+                }
+            }
+            Self::TextEnd => {
+                let Whole {
+                    content_index,
+                    content,
+                } = Whole::deserialize(fields)?;
+                StreamEvent::TextEnd {
+                    content_index,
+                    content,
+                }
+            }
+            Self::ThinkingStart => {
+                let Block { content_index } = Block::deserialize(fields)?;
+                StreamEvent::ThinkingStart { content_index }
+            }
+            Self::ThinkingDelta => {
+                let Piece {
+                    content_index,
+                    delta,
+                } = Piece::deserialize(fields)?;
+                StreamEvent::ThinkingDelta {
+                    content_index,
+                    delta,
+                }
+            }
+            Self::ThinkingEnd => {
+                let Whole {
+                    content_index,
+                    content,
+                } = Whole::deserialize(fields)?;
+                StreamEvent::ThinkingEnd {
+                    content_index,
+                    content,
+                }
+            }
+            Self::ToolcallStart => {
+                let OpenCall {
+                    content_index,
+                    id,
+                    tool_name,
+                } = OpenCall::deserialize(fields)?;
+                StreamEvent::ToolcallStart {
+                    content_index,
+                    id,
+                    tool_name,
+                }
+            }
+            Self::ToolcallDelta => {
+                let Piece {
+                    content_index,
+                    delta,
+                } = Piece::deserialize(fields)?;
+                StreamEvent::ToolcallDelta {
+                    content_index,
+                    delta,
+                }
+            }
+            Self::ToolcallEnd => {
+                let WholeCall {
+                    content_index,
+                    tool_call,
+                } = WholeCall::deserialize(fields)?;
+                StreamEvent::ToolcallEnd {
+                    content_index,
+                    tool_call,
+                }
+            }
+        })
+    }
+}
+
+/// By hand, because the derived code keeps every field until it knows the variant: there is one of
+/// these per delta. It only has to when `type` does not come first; as we write them it does.
+impl<'de> Deserialize<'de> for StreamEvent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(EventVisitor)
+    }
+}
+
+struct EventVisitor;
+
+impl<'de> Visitor<'de> for EventVisitor {
+    type Value = StreamEvent;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an event of a stream: an object with a `type`")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StreamEvent, A::Error> {
+        /// A key, which seldom has to be copied.
+        #[derive(Deserialize)]
+        struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+
+        let mut seen = Map::new();
+        while let Some(Key(key)) = map.next_key()? {
+            if key != "type" {
+                seen.insert(key.into_owned(), map.next_value()?);
+                continue;
+            }
+            let kind: Kind = map.next_value()?;
+            if seen.is_empty() {
+                return kind.read(MapAccessDeserializer::new(map));
+            }
+            while let Some((key, value)) = map.next_entry()? {
+                seen.insert(key, value);
+            }
+            return kind.read(Value::Object(seen)).map_err(A::Error::custom);
+        }
+        Err(A::Error::missing_field("type"))
+    }
 }
 
 /// Takes events as they are made.
@@ -145,10 +356,7 @@ impl Assembler {
 
     /// The arguments of a call as far as they can be read.
     #[must_use]
-    pub fn arguments(
-        &self,
-        content_index: usize,
-    ) -> Option<&serde_json::Map<String, serde_json::Value>> {
+    pub fn arguments(&self, content_index: usize) -> Option<&Map<String, Value>> {
         match self.arguments.get(content_index)? {
             Some(partial) => Some(partial.as_map()),
             None => self
@@ -397,6 +605,8 @@ impl<S: EventSink> MessageWriter<S> {
 mod tests {
     use super::*;
 
+    use crate::event::Event;
+
     #[test]
     fn what_the_writer_emits_the_assembler_rebuilds() {
         let mut events = Vec::new();
@@ -447,5 +657,151 @@ mod tests {
             serde_json::to_value(&call.arguments).unwrap(),
             serde_json::json!({"command": "l"})
         );
+    }
+
+    /// One of each kind, with every field set.
+    fn every_event() -> Vec<StreamEvent> {
+        let content_index = 3;
+        let text = || "a \"piece\"\n漢".to_owned();
+        let arguments = serde_json::json!({"path": "x", "type": "y"});
+        vec![
+            StreamEvent::Start,
+            StreamEvent::Meta {
+                usage: Some(Usage {
+                    input: 5,
+                    ..Usage::default()
+                }),
+                response_id: Some("r".into()),
+                response_model: Some("m".into()),
+            },
+            StreamEvent::TextStart { content_index },
+            StreamEvent::TextDelta {
+                content_index,
+                delta: text(),
+            },
+            StreamEvent::TextEnd {
+                content_index,
+                content: text(),
+            },
+            StreamEvent::ThinkingStart { content_index },
+            StreamEvent::ThinkingDelta {
+                content_index,
+                delta: text(),
+            },
+            StreamEvent::ThinkingEnd {
+                content_index,
+                content: text(),
+            },
+            StreamEvent::ToolcallStart {
+                content_index,
+                id: "1".into(),
+                tool_name: "read".into(),
+            },
+            StreamEvent::ToolcallDelta {
+                content_index,
+                delta: text(),
+            },
+            StreamEvent::ToolcallEnd {
+                content_index,
+                tool_call: ToolCall {
+                    id: "1".into(),
+                    name: "read".into(),
+                    arguments: arguments.as_object().cloned().unwrap(),
+                    ..ToolCall::default()
+                },
+            },
+        ]
+    }
+
+    /// Every order of a few things.
+    fn orders<T: Clone>(of: &[T]) -> Vec<Vec<T>> {
+        if of.is_empty() {
+            return vec![Vec::new()];
+        }
+        let starting_with = |first: usize| {
+            let mut rest = of.to_vec();
+            let first = rest.remove(first);
+            orders(&rest).into_iter().map(move |mut order| {
+                order.insert(0, first.clone());
+                order
+            })
+        };
+        (0..of.len()).flat_map(starting_with).collect()
+    }
+
+    #[test]
+    fn every_event_is_read_in_any_order_of_its_keys() {
+        for event in every_event() {
+            let text = serde_json::to_string(&event).unwrap();
+            assert!(text.starts_with("{\"type\":"), "the fast way: {text}");
+            assert_eq!(serde_json::from_str::<StreamEvent>(&text).unwrap(), event);
+            let value: Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(StreamEvent::deserialize(&value).unwrap(), event);
+            let update = Event::MessageUpdate {
+                usage: Usage::default(),
+                assistant_message_event: event.clone(),
+            };
+            let nested = serde_json::to_string(&update).unwrap();
+            assert_eq!(serde_json::from_str::<Event>(&nested).unwrap(), update);
+            let mut fields: Vec<String> = value
+                .as_object()
+                .unwrap()
+                .iter()
+                .map(|(key, value)| format!("{}:{value}", Value::from(key.as_str())))
+                .collect();
+            fields.push("\"later\":[{\"type\":1}]".to_owned());
+            for order in orders(&fields) {
+                let text = format!("{{{}}}", order.join(","));
+                let read: StreamEvent = serde_json::from_str(&text).unwrap();
+                assert_eq!(read, event, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_optional_may_be_missing_or_belong_to_another_kind() {
+        let check = |text: &str, expected: StreamEvent| {
+            let read: StreamEvent = serde_json::from_str(text).unwrap();
+            assert_eq!(read, expected, "{text}");
+        };
+        let meta = StreamEvent::Meta {
+            usage: None,
+            response_id: None,
+            response_model: None,
+        };
+        check(r#"{"type":"meta"}"#, meta.clone());
+        check(r#"{"usage":null,"responseId":null,"type":"meta"}"#, meta);
+        let opened = StreamEvent::ToolcallStart {
+            content_index: 0,
+            id: String::new(),
+            tool_name: String::new(),
+        };
+        check(r#"{"type":"toolcall_start","contentIndex":0}"#, opened);
+        check(r#"{"delta":7,"type":"start"}"#, StreamEvent::Start);
+        check(r#"{"t\u0079pe":"start","delta":7}"#, StreamEvent::Start);
+    }
+
+    #[test]
+    fn what_is_no_event_is_refused_with_its_reason() {
+        let check = |text: &str, reason: &str| {
+            let error = serde_json::from_str::<StreamEvent>(text).unwrap_err();
+            assert!(error.to_string().starts_with(reason), "{text}: {error}");
+        };
+        check("{}", "missing field `type`");
+        check(r#"{"delta":"x"}"#, "missing field `type`");
+        check(r#"{"type":"text"}"#, "unknown variant `text`");
+        check(
+            r#"{"type":"text_delta","delta":"x"}"#,
+            "missing field `contentIndex`",
+        );
+        check(
+            r#"{"delta":"x","type":"text_delta"}"#,
+            "missing field `contentIndex`",
+        );
+        check(
+            r#"{"type":"text_delta","contentIndex":-1}"#,
+            "invalid value: integer `-1`",
+        );
+        check("[]", "invalid type: sequence");
     }
 }
