@@ -27,7 +27,7 @@ impl Script {
     /// A sentence with the path, when it cannot be read or is not UTF-8.
     pub fn read(path: &Path, rank: Rank) -> Result<Self, Error> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = pliant_kernel::textfile::read(path).map_err(|error| {
             let kind = match error.kind() {
                 std::io::ErrorKind::NotFound => code::NOT_FOUND,
                 _ => code::IO,

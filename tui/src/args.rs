@@ -52,15 +52,15 @@ pub struct Args {
     pub list_models: Option<String>,
 
     /// Continue the latest session of this directory.
-    #[arg(short, long = "continue")]
-    pub resume_latest: bool,
+    #[arg(short = 'c', long = "continue")]
+    pub continue_latest: bool,
 
     /// Open a session: its file, or the beginning of its id.
-    #[arg(long, value_name = "PATH|ID", conflicts_with = "resume_latest")]
+    #[arg(long, value_name = "PATH|ID", conflicts_with = "continue_latest")]
     pub session: Option<String>,
 
     /// Keep the session in memory only.
-    #[arg(long, conflicts_with_all = ["resume_latest", "session"])]
+    #[arg(long, conflicts_with_all = ["continue_latest", "session"])]
     pub no_session: bool,
 
     /// Replace the built-in introduction of the prompt: a text, or a file that holds it.
@@ -174,7 +174,7 @@ impl Args {
     /// # Errors
     /// When a file with a part of the prompt cannot be read.
     pub fn open_options(&self) -> anyhow::Result<OpenOptions> {
-        let session = match (&self.session, self.resume_latest, self.no_session) {
+        let session = match (&self.session, self.continue_latest, self.no_session) {
             (Some(name), _, _) => SessionChoice::Named(name.clone()),
             (_, true, _) => SessionChoice::Continue,
             (_, _, true) => SessionChoice::InMemory,

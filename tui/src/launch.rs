@@ -3,10 +3,11 @@
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use pliant_kernel::registry::{Generation, Rank, Source};
-use pliant_kernel::{Kernel, KernelOptions};
+use pliant_kernel::{Kernel, KernelOptions, textfile};
 use pliant_scripts::{Limits, Script, load_extension, shipped_extensions};
 
 use crate::args::{Args, OutputMode};
@@ -32,11 +33,17 @@ pub async fn run(args: &Args) -> anyhow::Result<u8> {
     options.tools = args.tool_selection();
     options.api_key.clone_from(&args.api_key);
     options.ui = Arc::new(Ui::of(mode(args)));
+    if args.api_key.is_some() && args.model.is_none() {
+        bail!("--api-key needs --model: a key goes to one service only. Name the model it is for.");
+    }
     let kernel = Kernel::boot(options)?;
     for warning in kernel.warnings() {
         say::warning(warning);
     }
-    publish_scripts(&kernel, args, &agent_dir).await?;
+    let mut failures = kernel.failures().to_vec();
+    publish_scripts(&kernel, args, &agent_dir, &mut failures).await?;
+    judge(&failures, mode(args))?;
+    check_tools(&kernel, args)?;
     for diagnostic in kernel.registry().snapshot().diagnostics() {
         say::warning(diagnostic);
     }
@@ -48,10 +55,10 @@ pub async fn run(args: &Args) -> anyhow::Result<u8> {
     if mode != Mode::Line && prompts.is_empty() {
         bail!("There is no prompt. Give one: pliant -p \"what you want\".");
     }
+    let session = kernel.open_session(args.open_options()?).await?;
     if let Some(problem) = kernel.catalog().error() {
         say::warning(problem);
     }
-    let session = kernel.open_session(args.open_options()?).await?;
     for notice in session.notices() {
         say::warning(notice);
     }
@@ -66,6 +73,41 @@ pub async fn run(args: &Args) -> anyhow::Result<u8> {
         Mode::Print => modes::print::run(&session, prompts, signals).await,
         Mode::Json => modes::json::run(&session, prompts, signals).await,
         Mode::Line => modes::line::run(&session, prompts, signals).await,
+    }
+}
+
+/// An extension that is missing may be the one that keeps watch, so where nobody looks, nothing is
+/// done without it (`interfaces.md` §1.5); at a terminal the user sees the warning and decides.
+fn judge(failures: &[String], mode: Mode) -> anyhow::Result<()> {
+    match (failures, mode) {
+        ([], _) => Ok(()),
+        ([first, rest @ ..], Mode::Print | Mode::Json) => {
+            rest.iter().for_each(say::error);
+            bail!("{first}")
+        }
+        (failures, Mode::Line) => {
+            failures.iter().for_each(say::warning);
+            Ok(())
+        }
+    }
+}
+
+/// A tool list with a name that nobody has is a typing mistake.
+fn check_tools(kernel: &Kernel, args: &Args) -> anyhow::Result<()> {
+    let snapshot = kernel.registry().snapshot();
+    let known = |name: &&String| snapshot.tool(name).is_some();
+    match args.tools.iter().flatten().find(|name| !known(name)) {
+        Some(name) => {
+            let names: Vec<&str> = snapshot
+                .tools()
+                .map(|tool| tool.spec.name.as_str())
+                .collect();
+            bail!(
+                "There is no tool \"{name}\". The tools are: {}.",
+                names.join(", ")
+            )
+        }
+        None => Ok(()),
     }
 }
 
@@ -92,7 +134,14 @@ fn mode(args: &Args) -> Mode {
 
 /// What was piped in, then the messages; the first prompt is both together (`interfaces.md` §1.3).
 fn prompts(args: &Args) -> anyhow::Result<Vec<String>> {
-    let mut prompts = args.messages.clone();
+    let (files, messages) = split_files(&args.messages)?;
+    let mut prompts: Vec<String> = messages;
+    if !files.is_empty() {
+        match prompts.first_mut() {
+            Some(first) => first.insert_str(0, &files),
+            None => prompts.push(files),
+        }
+    }
     let mut stdin = std::io::stdin();
     if stdin.is_terminal() {
         return Ok(prompts);
@@ -110,6 +159,28 @@ fn prompts(args: &Args) -> anyhow::Result<Vec<String>> {
         }
     }
     Ok(prompts)
+}
+
+/// The text of `@FILE` arguments, and the messages (`interfaces.md` §1.3). Empty files are skipped.
+fn split_files(words: &[String]) -> anyhow::Result<(String, Vec<String>)> {
+    let (mut files, mut messages) = (String::new(), Vec::new());
+    for word in words {
+        let Some(path) = word.strip_prefix('@') else {
+            messages.push(word.clone());
+            continue;
+        };
+        let text = textfile::read(Path::new(path)).map_err(|error| {
+            anyhow::anyhow!("The file {path} cannot be attached: {error}. Text files can be; images come with a later version.")
+        })?;
+        if !text.is_empty() {
+            let absolute = std::path::absolute(path)?;
+            files.push_str(&format!(
+                "<file name=\"{}\">\n{text}\n</file>\n",
+                absolute.display()
+            ));
+        }
+    }
+    Ok((files, messages))
 }
 
 /// `PLIANT_AGENT_DIR`, else `~/.pliant/agent`.
@@ -130,18 +201,31 @@ fn agent_dir() -> anyhow::Result<PathBuf> {
 }
 
 /// The scripts that ship, the user's own, and those named on the command line, which must load.
-async fn publish_scripts(kernel: &Kernel, args: &Args, agent_dir: &Path) -> anyhow::Result<()> {
-    let mut generations = Vec::new();
-    for shipped in shipped_extensions() {
-        generations.extend(load_or_warn(kernel, Ok(shipped.into())).await);
-    }
+async fn publish_scripts(
+    kernel: &Kernel,
+    args: &Args,
+    agent_dir: &Path,
+    failures: &mut Vec<String>,
+) -> anyhow::Result<()> {
     let own = if args.no_extensions {
         Vec::new()
     } else {
         scripts_in(&agent_dir.join("extensions"))
     };
-    for path in own {
-        generations.extend(load_or_warn(kernel, Script::read(&path, Rank::User)).await);
+    let shipped = shipped_extensions()
+        .into_iter()
+        .map(|shipped| Ok(shipped.into()));
+    let scripts = shipped.chain(own.iter().map(|path| Script::read(path, Rank::User)));
+    let mut generations = Vec::new();
+    for script in scripts.collect::<Vec<_>>() {
+        let loaded = match script {
+            Ok(script) => load(kernel, script).await,
+            Err(error) => Err(error.into()),
+        };
+        match loaded {
+            Ok(generation) => generations.push(generation),
+            Err(error) => failures.push(format!("{error:#}")),
+        }
     }
     for path in &args.extension {
         generations.push(load(kernel, Script::read(path, Rank::CommandLine)?).await?);
@@ -165,17 +249,6 @@ fn scripts_in(directory: &Path) -> Vec<PathBuf> {
     paths
 }
 
-async fn load_or_warn(
-    kernel: &Kernel,
-    script: Result<Script, pliant_sdk::Error>,
-) -> Option<Arc<dyn Generation>> {
-    let loaded = match script {
-        Ok(script) => load(kernel, script).await,
-        Err(error) => Err(error.into()),
-    };
-    loaded.inspect_err(|error| say::warning(error)).ok()
-}
-
 async fn load(kernel: &Kernel, script: Script) -> anyhow::Result<Arc<dyn Generation>> {
     let source = Source {
         name: script.name.clone(),
@@ -183,7 +256,11 @@ async fn load(kernel: &Kernel, script: Script) -> anyhow::Result<Arc<dyn Generat
         rank: script.rank,
     };
     let services = kernel.host().for_source(&source, None);
-    load_extension(script, services, Limits::default())
+    let limits = Limits {
+        handler: kernel.settings().handler_limit().unwrap_or(Duration::MAX),
+        ..Limits::default()
+    };
+    load_extension(script, services, limits)
         .await
         .map_err(|error| anyhow::anyhow!("The extension {} cannot be loaded: {error}", source.name))
 }

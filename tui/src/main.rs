@@ -25,7 +25,7 @@ fn main() -> ExitCode {
         match launch::run(&args).await {
             Ok(status) => status,
             Err(error) => {
-                say::error(error);
+                say::error(format_args!("{error:#}"));
                 1
             }
         }

@@ -89,12 +89,13 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
 }
 
 impl<H: RunHost> Driver for RunDriver<'_, H> {
-    /// Handlers first, then subscribers (L30).
+    /// Handlers first, then what failed in them, then subscribers (L30): so `agent_settled` is the last
+    /// event of its run.
     async fn emit(&self, event: Event) {
         self.user_message_begins(&event).await;
         hooks::notify(self.host, self.cancel, &event).await;
-        self.host.publish(event).await;
         self.host.publish_reports().await;
+        self.host.publish(event).await;
     }
 
     /// Handlers may replace the message; then it is stored; then it is announced, so that whoever
@@ -103,12 +104,12 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
         let message = Arc::new(hooks::message_end(self.host, self.cancel, message).await);
         self.host.store(&message)?;
         self.lock().prompt.take(&message);
+        self.host.publish_reports().await;
         self.host
             .publish(Event::MessageEnd {
                 message: Arc::clone(&message),
             })
             .await;
-        self.host.publish_reports().await;
         Ok(message)
     }
 

@@ -52,9 +52,12 @@ impl RunHost for Arc<Shared> {
         {
             return Arc::clone(loadout);
         }
-        let session = Arc::clone(self);
-        let services: MakeServices =
-            Arc::new(move |source: &Source| session.source_services(source));
+        // Weak: the session keeps the loadout, whose tools hold this.
+        let (session, host) = (Arc::downgrade(self), Arc::clone(&self.equipment.host));
+        let services: MakeServices = Arc::new(move |source: &Source| match session.upgrade() {
+            Some(session) => session.source_services(source),
+            None => host.for_source(source, None),
+        });
         let loadout = Arc::new(Loadout::new(
             snapshot,
             &active,

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::prompts::Prompts;
 use super::signals::{Signals, orderly};
-use super::unwritable;
+use super::{report_failures, unwritable};
 use crate::say;
 
 /// How long a reader may keep a run waiting that was told to stop.
@@ -36,13 +36,21 @@ pub async fn run(
 ) -> anyhow::Result<u8> {
     let mut output = Output::start(session.header().line()?, session.subscribe());
     let sender = Prompts::to(session);
-    let running = sender.run_all_and_close(prompts);
+    let running = async {
+        let outcome = sender.run_all(prompts).await;
+        // `agent_settled` is the last line: what fails while the session closes goes to stderr.
+        session.end_subscriptions();
+        let reporting = tokio::spawn(report_failures(session.subscribe()));
+        session.close("quit").await;
+        session.end_subscriptions();
+        let _ = timeout(PATIENCE, reporting).await;
+        outcome
+    };
     tokio::pin!(running);
     let stop = tokio::select! {
         outcome = &mut running => {
             // Everything is stored: from here on a signal ends the process at once.
             drop(signals);
-            session.end_subscriptions();
             let written = output.written().await;
             outcome?;
             return written.map_or_else(|error| unwritable(&error), |()| Ok(0));

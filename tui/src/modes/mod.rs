@@ -9,9 +9,10 @@ mod prompts;
 pub mod signals;
 
 use pliant_kernel::host::actions::{HostUi, unavailable};
-use pliant_sdk::Error;
+use pliant_kernel::session::Subscription;
 use pliant_sdk::host::LogLevel;
 use pliant_sdk::message::{Message, StopReason};
+use pliant_sdk::{Error, Event};
 
 use crate::launch::Mode;
 use crate::say;
@@ -71,4 +72,18 @@ pub fn unwritable(error: &std::io::Error) -> anyhow::Result<u8> {
         return Ok(1);
     }
     anyhow::bail!("Standard output cannot be written: {error}.")
+}
+
+/// Failures of plugins and scripts go to stderr; the run goes on.
+pub async fn report_failures(mut events: Subscription) {
+    while let Some(event) = events.recv().await {
+        if let Event::ExtensionError {
+            extension_path,
+            event,
+            error,
+        } = &*event
+        {
+            say::warning(format_args!("{extension_path} failed at {event}: {error}"));
+        }
+    }
 }

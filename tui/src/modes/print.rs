@@ -1,18 +1,17 @@
 //! Print mode: runs the prompts and writes the text of the last answer, nothing else
 //! (`interfaces.md` §2).
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use pliant_kernel::session::{Session, Subscription};
-use pliant_sdk::Event;
+use pliant_kernel::session::Session;
 use pliant_sdk::message::{Content, Message};
 use tokio::time::timeout;
 
 use super::prompts::Prompts;
 use super::signals::{Signals, orderly};
-use super::{failure_of, unwritable};
-use crate::say;
+use super::{failure_of, report_failures, unwritable};
+use crate::say::{self, printable};
 
 /// How long the last failures of plugins may take to be reported.
 const REPORTS: Duration = Duration::from_secs(1);
@@ -70,32 +69,24 @@ fn show(last: &Message) -> anyhow::Result<u8> {
     }
 }
 
-/// Failures of plugins and scripts go to stderr; the run goes on.
-async fn report_failures(mut events: Subscription) {
-    while let Some(event) = events.recv().await {
-        if let Event::ExtensionError {
-            extension_path,
-            event,
-            error,
-        } = &*event
-        {
-            say::warning(format_args!("{extension_path} failed at {event}: {error}"));
-        }
-    }
-}
-
 fn write_text(message: &Message) -> std::io::Result<()> {
     let Some(answer) = message.as_assistant() else {
         return Ok(());
     };
     let mut out = std::io::stdout().lock();
+    // A program gets the answer as it is; a terminal must not be told what to do by it (U06).
+    let terminal = out.is_terminal();
     for text in answer
         .content
         .iter()
         .filter_map(Content::as_text)
         .filter(|text| !text.is_empty())
     {
-        writeln!(out, "{text}")?;
+        if terminal {
+            writeln!(out, "{}", printable(text))?;
+        } else {
+            writeln!(out, "{text}")?;
+        }
     }
     out.flush()
 }

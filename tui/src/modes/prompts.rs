@@ -36,7 +36,11 @@ impl<'a> Prompts<'a> {
         outcome
     }
 
-    async fn run_all(&self, prompts: Vec<String>) -> anyhow::Result<Option<Arc<Message>>> {
+    /// Runs the prompts one after the other and answers the last message.
+    ///
+    /// # Errors
+    /// As [`Prompts::run_all_and_close`].
+    pub async fn run_all(&self, prompts: Vec<String>) -> anyhow::Result<Option<Arc<Message>>> {
         let mut last = None;
         for prompt in prompts {
             if self.stopped.load(Ordering::SeqCst) {
