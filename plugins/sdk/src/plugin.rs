@@ -133,6 +133,18 @@ impl fmt::Debug for Plugin {
     }
 }
 
+impl Drop for Plugin {
+    /// One by one: were two of them to panic in one go, the second would end the process.
+    fn drop(&mut self) {
+        for contribution in self.contributions.drain(..) {
+            let _ = guard::catch(move || drop(contribution));
+        }
+        for control in self.controls.drain(..) {
+            let _ = guard::catch(move || drop(control));
+        }
+    }
+}
+
 impl Plugin {
     /// A plugin that contributes nothing yet.
     #[must_use]
@@ -361,4 +373,38 @@ impl Plugin {
 
 fn answer(value: &impl Serialize) -> Result<Vec<u8>, Error> {
     Ok(serde_json::to_vec(value)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::{ToolResult, ToolSpec};
+
+    struct Bomb;
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("in drop");
+        }
+    }
+
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Nothing {}
+
+    impl Tool for Bomb {
+        type Input = Nothing;
+
+        fn spec(&self) -> ToolSpec {
+            ToolSpec::new("bomb", "Panics when it goes.")
+        }
+
+        async fn execute(&self, _: Nothing, _: ToolCtx) -> Result<ToolResult, Error> {
+            Ok(ToolResult::default())
+        }
+    }
+
+    #[test]
+    fn several_contributions_that_panic_in_their_drop_end_nothing() {
+        drop(Plugin::new().tool(Bomb).tool(Bomb));
+    }
 }

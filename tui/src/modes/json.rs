@@ -95,10 +95,10 @@ impl Output {
     }
 
     /// Returns when everything is written and the subscription has ended, or when writing failed;
-    /// that is told once.
+    /// that is told once. Asked again, it answers at once.
     async fn written(&mut self) -> io::Result<()> {
         let Some(writer) = &mut self.writer else {
-            return std::future::pending().await;
+            return Ok(());
         };
         let written = writer.await.map_err(io::Error::other).flatten();
         self.writer = None;
