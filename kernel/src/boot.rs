@@ -24,7 +24,7 @@ use crate::prompt::{PromptOptions, context_files};
 use crate::registry::{Kind, Rank, Registry, Snapshot, Source};
 use crate::session::{Equipment, Session, SessionStart, ToolSelection};
 use crate::settings::Settings;
-use crate::tree::{self, Found, Ids, SessionTree, TreeError};
+use crate::tree::{self, Ids, SessionTree, TreeError};
 
 /// How a kernel is started.
 pub struct KernelOptions {
@@ -126,6 +126,7 @@ pub struct Kernel {
     client: Arc<ModelClient>,
     warnings: Vec<String>,
     failures: Vec<String>,
+    tools: Vec<String>,
 }
 
 impl std::fmt::Debug for Kernel {
@@ -153,7 +154,11 @@ impl Kernel {
             Credentials::load(&options.agent_dir, &custom, options.api_key.clone());
         warnings.extend(problem);
         let credentials = Arc::new(credentials);
-        let (found, problems) = find(&options)?;
+        let Found {
+            wanted: found,
+            tools,
+            problems,
+        } = find(&options)?;
         let mut failures: Vec<String> = problems.iter().map(ToString::to_string).collect();
 
         let host = host_services(&options, &settings, &registry, &credentials, &found);
@@ -187,6 +192,7 @@ impl Kernel {
             client: Arc::new(client),
             warnings,
             failures,
+            tools,
         })
     }
 
@@ -212,6 +218,18 @@ impl Kernel {
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Names of all tools there are, also of plugins that were not loaded because nobody wants them.
+    #[must_use]
+    pub fn tool_names(&self) -> Vec<String> {
+        let mut names = self.tools.clone();
+        for tool in self.registry.snapshot().tools() {
+            if !names.contains(&tool.spec.name) {
+                names.push(tool.spec.name.clone());
+            }
+        }
+        names
     }
 
     /// What is odd and was passed by, as sentences.
@@ -336,9 +354,9 @@ impl Kernel {
             }
             SessionChoice::Named(prefix) => {
                 match tree::find(tree::session_files(&directory), prefix) {
-                    Found::One(path) => Ok((SessionTree::open(&path, cwd, ids)?, "resume")),
-                    Found::None => Err(OpenError::NoSession(prefix.clone())),
-                    Found::Several(_) => Err(OpenError::SeveralSessions(prefix.clone())),
+                    tree::Found::One(path) => Ok((SessionTree::open(&path, cwd, ids)?, "resume")),
+                    tree::Found::None => Err(OpenError::NoSession(prefix.clone())),
+                    tree::Found::Several(_) => Err(OpenError::SeveralSessions(prefix.clone())),
                 }
             }
         }
@@ -388,8 +406,16 @@ fn is_path(name: &str) -> bool {
     name.contains(['/', '\\']) || name.ends_with(".jsonl")
 }
 
-/// Plugins to open: all that were found and are wanted, and those that were named.
-fn find(options: &KernelOptions) -> Result<(Vec<FoundPlugin>, Vec<LoadError>), LoadError> {
+/// What was found of plugins.
+struct Found {
+    /// Those to open: all that are wanted, and those that were named.
+    wanted: Vec<FoundPlugin>,
+    /// Names of the tools of all of them.
+    tools: Vec<String>,
+    problems: Vec<LoadError>,
+}
+
+fn find(options: &KernelOptions) -> Result<Found, LoadError> {
     let search = SearchPath::standard(options.program.as_deref(), &options.agent_dir);
     let (mut found, problems) = find_plugins(&search);
     for path in &options.plugins {
@@ -397,8 +423,17 @@ fn find(options: &KernelOptions) -> Result<(Vec<FoundPlugin>, Vec<LoadError>), L
         found.retain(|plugin| plugin.manifest.name != named.manifest.name);
         found.push(named);
     }
+    let provided = found.iter().flat_map(|plugin| &plugin.manifest.provides);
+    let tools = provided
+        .filter(|item| item.kind == Kind::Tool)
+        .map(|item| item.name.clone())
+        .collect();
     found.retain(|plugin| plugin.rank == Rank::CommandLine || is_wanted(plugin, &options.tools));
-    Ok((found, problems))
+    Ok(Found {
+        wanted: found,
+        tools,
+        problems,
+    })
 }
 
 /// A plugin that has nothing but tools nobody wants is not loaded.

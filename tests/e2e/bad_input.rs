@@ -293,3 +293,54 @@ fn a_disk_that_is_full_while_a_session_grows() {
     // The home cannot be removed below a mount.
     drop(disk);
 }
+
+#[test]
+fn pipes_and_devices_in_place_of_files_are_refused_instead_of_read() {
+    let home = TempHome::new();
+    let pipe = home.write("pipe", "").display().to_string();
+    std::fs::remove_file(&pipe).expect("the file was just written");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.is_ok_and(|status| status.success()), "mkfifo is there");
+    for option in ["--plugin", "-e", "--session", "--system-prompt"] {
+        refused(&[option, &pipe], &[&pipe]);
+    }
+    refused(&["--session", "/dev/full"], &["/dev/full"]);
+    home.write_agent("models.json", "");
+    let models = home.agent_dir().join("models.json");
+    std::fs::remove_file(&models).expect("the file was just written");
+    std::os::unix::fs::symlink("/dev/zero", &models).expect("a link can be made");
+    home.pliant()
+        .args(["-p", "x"])
+        .run()
+        .failure(&["models.json"]);
+}
+
+#[test]
+fn a_key_without_a_model_goes_nowhere() {
+    let home = TempHome::new();
+    let output = home
+        .pliant()
+        .args(["-p", "x", "--api-key", "sk-secret"])
+        .run()
+        .failure(&["--api-key", "--model"]);
+    assert!(!output.stderr.contains("sk-secret"));
+}
+
+#[test]
+fn a_tool_that_nobody_has_is_named() {
+    refused(&["--tools", "raed"], &["raed", "read"]);
+}
+
+#[test]
+fn an_extension_of_the_user_that_cannot_be_loaded_stops_a_run_nobody_watches() {
+    // interfaces §1.5: it may be the one that keeps watch
+    let home = TempHome::new();
+    home.write_agent(
+        "extensions/guard.rhai",
+        "on(\"tool_call\", |event, ctx| {\n",
+    );
+    home.pliant()
+        .args(["-p", "x"])
+        .run()
+        .failure(&["guard.rhai"]);
+}

@@ -8,7 +8,7 @@ use anyhow::bail;
 use clap::{Parser, ValueEnum};
 use pliant_kernel::models::ModelWish;
 use pliant_kernel::session::ToolSelection;
-use pliant_kernel::{OpenOptions, SessionChoice};
+use pliant_kernel::{OpenOptions, SessionChoice, textfile};
 use pliant_sdk::message::ThinkingLevel;
 
 use crate::say;
@@ -233,7 +233,7 @@ fn words(typed: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
 
 /// A value that names a file stands for its content; one that names nothing is the text itself.
 fn text_or_file(value: &str) -> anyhow::Result<String> {
-    match std::fs::read_to_string(value) {
+    match textfile::read(Path::new(value)) {
         Ok(text) => Ok(text),
         Err(error) if error.kind() == ErrorKind::PermissionDenied || Path::new(value).exists() => {
             bail!("The prompt file {value} cannot be read: {error}.")

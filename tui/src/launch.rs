@@ -94,19 +94,17 @@ fn judge(failures: &[String], mode: Mode) -> anyhow::Result<()> {
 
 /// A tool list with a name that nobody has is a typing mistake.
 fn check_tools(kernel: &Kernel, args: &Args) -> anyhow::Result<()> {
-    let snapshot = kernel.registry().snapshot();
-    let known = |name: &&String| snapshot.tool(name).is_some();
-    match args.tools.iter().flatten().find(|name| !known(name)) {
-        Some(name) => {
-            let names: Vec<&str> = snapshot
-                .tools()
-                .map(|tool| tool.spec.name.as_str())
-                .collect();
-            bail!(
-                "There is no tool \"{name}\". The tools are: {}.",
-                names.join(", ")
-            )
-        }
+    let tools = kernel.tool_names();
+    match args
+        .tools
+        .iter()
+        .flatten()
+        .find(|name| !tools.contains(name))
+    {
+        Some(name) => bail!(
+            "There is no tool \"{name}\". The tools are: {}.",
+            tools.join(", ")
+        ),
         None => Ok(()),
     }
 }
@@ -224,7 +222,7 @@ async fn publish_scripts(
         };
         match loaded {
             Ok(generation) => generations.push(generation),
-            Err(error) => failures.push(format!("{error:#}")),
+            Err(error) => failures.push(error.to_string()),
         }
     }
     for path in &args.extension {

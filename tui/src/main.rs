@@ -25,7 +25,7 @@ fn main() -> ExitCode {
         match launch::run(&args).await {
             Ok(status) => status,
             Err(error) => {
-                say::error(format_args!("{error:#}"));
+                say::error(with_causes(&error));
                 1
             }
         }
@@ -33,4 +33,32 @@ fn main() -> ExitCode {
     // A script or plugin that never returns must not keep the process.
     runtime.shutdown_background();
     ExitCode::from(status)
+}
+
+/// The sentence, and the causes that it does not tell itself.
+fn with_causes(error: &anyhow::Error) -> String {
+    error
+        .chain()
+        .skip(1)
+        .fold(error.to_string(), |text, cause| {
+            let cause = cause.to_string();
+            if text.contains(&cause) {
+                text
+            } else {
+                format!("{text} ({cause})")
+            }
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let error = anyhow::anyhow!("no space").context("The log cannot be written: no space.");
+        assert_eq!(with_causes(&error), "The log cannot be written: no space.");
+        let error = anyhow::anyhow!("no space").context("The log cannot be written.");
+        assert_eq!(with_causes(&error), "The log cannot be written. (no space)");
+    }
 }

@@ -198,13 +198,14 @@ pub(super) fn read_manifest(path: &Path) -> Result<Manifest, LoadError> {
         path: shown.clone(),
         cause: cause.to_string(),
     };
-    let file = File::open(path).map_err(unreadable)?;
-    if !file.metadata().map_err(unreadable)?.is_file() {
+    // Before it is opened: opening a pipe waits for a writer.
+    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
         return Err(LoadError::Unreadable {
             path: shown,
             cause: "it is not a file".to_owned(),
         });
     }
+    let file = File::open(path).map_err(unreadable)?;
     let json = embedded(file).map_err(|cause| match cause {
         Some(cause) => LoadError::NotALibrary {
             path: shown.clone(),
