@@ -1,10 +1,11 @@
 //! Where the measuring takes place: a home, the program beside its plugins, and the replayed model.
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX, EXE_SUFFIX};
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
+use std::time::{Duration, SystemTime};
 
 use pliant_tests::{MODEL, PROVIDER, TempHome, fixture_plugin};
 use serde_json::json;
@@ -102,10 +103,23 @@ fn copy_program(built: &Path, to: &Path) -> PathBuf {
             .and_then(|file| file.to_str())
             .unwrap_or("");
         if file == name || file.starts_with(&plugin) && file.ends_with(DLL_SUFFIX) {
-            fs::copy(&path, to.join(file)).expect("the temporary directory has room");
+            let copy = to.join(file);
+            fs::copy(&path, &copy).expect("the temporary directory has room");
+            age(&copy);
         }
     }
     to.join(name)
+}
+
+/// Gives a file the age of an installed one. A plugin written moments ago is still being built as far as the loader
+/// knows, and is staged afresh at every start instead of once.
+fn age(file: &Path) {
+    let hour_ago = SystemTime::now() - Duration::from_hours(1);
+    File::options()
+        .write(true)
+        .open(file)
+        .and_then(|open| open.set_modified(hour_ago))
+        .expect("a file just written can be dated");
 }
 
 /// How many cores, and how busy they are.
