@@ -480,8 +480,8 @@ mod tests {
     }
 
     #[test]
-    fn a_circular_schema_ends() {
+    fn a_circular_schema_leaves_the_value_as_it_is() {
         let schema = json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}});
-        let _ = coerce(&schema, &schema, json!({"x": 1}));
+        assert_eq!(coerce(&schema, &schema, json!({"x": 1})), json!({"x": 1}));
     }
 }
