@@ -221,13 +221,11 @@ struct Glue {
 impl Drop for Glue {
     /// The author's values end here, below abi_stable's destructor, which a panic must not reach.
     fn drop(&mut self) {
-        let (plugin, tasks) = (mem::take(&mut self.plugin), mem::take(&mut self.tasks));
-        let dropped = [
-            guard::catch(move || drop(plugin)),
-            guard::catch(move || drop(tasks)),
-        ];
+        let mut panics = self.plugin.end();
+        let tasks = mem::take(&mut self.tasks);
+        panics.extend(guard::catch(move || drop(tasks)).err());
         let host = Host::from_shared(Arc::clone(&self.services));
-        for error in dropped.into_iter().filter_map(Result::err) {
+        for error in panics {
             host.log(LogLevel::Error, &format!("the end of the plugin {error}"));
         }
     }

@@ -134,18 +134,25 @@ impl fmt::Debug for Plugin {
 }
 
 impl Drop for Plugin {
-    /// One by one: were two of them to panic in one go, the second would end the process.
     fn drop(&mut self) {
-        for contribution in self.contributions.drain(..) {
-            let _ = guard::catch(move || drop(contribution));
-        }
-        for control in self.controls.drain(..) {
-            let _ = guard::catch(move || drop(control));
-        }
+        // Nobody is there to hear of a panic; the process must go on.
+        let _ = self.end();
     }
 }
 
 impl Plugin {
+    /// Drops what was contributed and answers the panics of that. One by one: were two of them to panic in
+    /// one go, the second would end the process.
+    pub(crate) fn end(&mut self) -> Vec<Error> {
+        let contributions = self.contributions.drain(..);
+        let ended = contributions.map(|one| guard::catch(move || drop(one)));
+        let mut panics: Vec<Error> = ended.filter_map(Result::err).collect();
+        let controls = self.controls.drain(..);
+        let ended = controls.map(|one| guard::catch(move || drop(one)));
+        panics.extend(ended.filter_map(Result::err));
+        panics
+    }
+
     /// A plugin that contributes nothing yet.
     #[must_use]
     pub fn new() -> Self {
@@ -404,7 +411,9 @@ mod tests {
     }
 
     #[test]
-    fn several_contributions_that_panic_in_their_drop_end_nothing() {
-        drop(Plugin::new().tool(Bomb).tool(Bomb));
+    fn several_contributions_that_panic_in_their_drop_are_each_an_error() {
+        let panics = Plugin::new().tool(Bomb).tool(Bomb).end();
+        let messages: Vec<&str> = panics.iter().map(|one| one.message.as_str()).collect();
+        assert_eq!(messages, ["panicked: in drop", "panicked: in drop"]);
     }
 }
