@@ -3,7 +3,7 @@
 //! the plugin runtime, never on the caller's.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pliant_sdk::catch;
 use tokio::sync::SetOnce;
@@ -27,7 +27,10 @@ pub(super) struct Library {
 
 /// A load that runs or ran. One that takes too long may still end well; who asks later has it then.
 struct Attempt {
-    outcome: SetOnce<Outcome>,
+    outcome: OnceLock<Outcome>,
+    /// Set when the outcome is, and the thread of the load holds nothing of the plugin any more: who
+    /// drops the plugin then drops it for good, where the process may be about to end.
+    ended: Arc<SetOnce<()>>,
     deadline: Instant,
 }
 
@@ -59,8 +62,8 @@ impl Library {
     /// Loads the library unless that was done. To be polled on the plugin runtime.
     pub(super) async fn load(&self) -> Outcome {
         let attempt = self.current_attempt();
-        match timeout_at(attempt.deadline, attempt.outcome.wait()).await {
-            Ok(outcome) => outcome.clone(),
+        match timeout_at(attempt.deadline, attempt.ended.wait()).await {
+            Ok(()) => self.outcome(&attempt),
             Err(_) => Err(self.too_slow()),
         }
     }
@@ -68,15 +71,14 @@ impl Library {
     /// Loads the library and holds the caller's thread until that is done.
     pub(super) fn load_now(&self) -> Outcome {
         let (tell, told) = mpsc::sync_channel(1);
-        let attempt = self.begin(move |outcome| {
+        let attempt = self.begin(move || {
             // Nobody waits any more when the limit has passed.
-            let _ = tell.send(outcome);
+            let _ = tell.send(());
         });
-        *self.attempt.lock().unwrap_or_else(PoisonError::into_inner) = Some(attempt);
+        *self.attempt.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&attempt));
         match told.recv_timeout(self.host.runtime.start_limit()) {
-            Ok(outcome) => outcome,
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => self.outcome(&attempt),
             Err(RecvTimeoutError::Timeout) => Err(self.too_slow()),
-            Err(RecvTimeoutError::Disconnected) => Err(self.failed("its load was given up".into())),
         }
     }
 
@@ -92,31 +94,41 @@ impl Library {
         });
         match usable {
             Some(attempt) => Arc::clone(attempt),
-            None => Arc::clone(current.insert(self.begin(|_| {}))),
+            None => Arc::clone(current.insert(self.begin(|| {}))),
         }
     }
 
-    fn begin(&self, tell: impl FnOnce(Outcome) + Send + 'static) -> Arc<Attempt> {
+    fn begin(&self, tell: impl FnOnce() + Send + 'static) -> Arc<Attempt> {
         let attempt = Arc::new(Attempt {
-            outcome: SetOnce::new(),
+            outcome: OnceLock::new(),
+            ended: Arc::default(),
             deadline: Instant::now() + self.host.runtime.start_limit(),
         });
         let (source, found) = (self.source.clone(), self.found.clone());
         let (host, started) = (Arc::clone(&self.host), Arc::clone(&attempt));
         let queued = self.host.runtime.blocking(move || {
-            let outcome = catch(|| Loaded::start(&source, &found, host));
-            let outcome = match outcome {
+            let outcome = match catch(|| Loaded::start(&source, &found, host)) {
                 Ok(outcome) => outcome.map(Arc::new),
                 Err(panic) => Err(LoadError::create_failed(&found, panic.to_string())),
             };
-            // Set here only, so it is not set yet.
-            let _ = started.outcome.set(outcome.clone());
-            tell(outcome);
+            let ended = Arc::clone(&started.ended);
+            // Both are set here only, so they are not set yet.
+            let _ = started.outcome.set(outcome);
+            drop(started);
+            let _ = ended.set(());
+            tell();
         });
         if let Err(error) = queued {
             let _ = attempt.outcome.set(Err(self.failed(error.to_string())));
+            let _ = attempt.ended.set(());
         }
         attempt
+    }
+
+    /// What an attempt that ended came to.
+    fn outcome(&self, attempt: &Attempt) -> Outcome {
+        let outcome = attempt.outcome.get().cloned();
+        outcome.unwrap_or_else(|| Err(self.failed("its load was given up".to_owned())))
     }
 
     fn failed(&self, cause: String) -> LoadError {
