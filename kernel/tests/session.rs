@@ -181,6 +181,19 @@ struct Scene {
     _dir: tempfile::TempDir,
 }
 
+/// A new session with the scripted model.
+async fn open_session(kernel: &Kernel) -> Session {
+    let open = OpenOptions {
+        session: SessionChoice::New,
+        model: ModelWish {
+            provider: Some("fake".into()),
+            model: Some("m".into()),
+        },
+        ..OpenOptions::default()
+    };
+    kernel.open_session(open).await.unwrap()
+}
+
 async fn scene(script: Script, plugin: Plugin) -> Scene {
     let dir = tempfile::tempdir().unwrap();
     let options = KernelOptions::new(dir.path().to_path_buf(), dir.path().join("agent"));
@@ -194,15 +207,7 @@ async fn scene(script: Script, plugin: Plugin) -> Scene {
             .registry()
             .publish(Arc::new(InProcess::new(source, plugin).unwrap()));
     }
-    let open = OpenOptions {
-        session: SessionChoice::New,
-        model: ModelWish {
-            provider: Some("fake".into()),
-            model: Some("m".into()),
-        },
-        ..OpenOptions::default()
-    };
-    let session = kernel.open_session(open).await.unwrap();
+    let session = open_session(&kernel).await;
     let events = session.subscribe();
     Scene {
         session,
@@ -688,17 +693,7 @@ async fn a_tool_that_appears_between_turns_is_declared_and_the_prompt_patched() 
                 async { Ok(ToolCallAnswer::default()) }
             }),
     );
-    let model = ModelWish {
-        provider: Some("fake".into()),
-        model: Some("m".into()),
-    };
-    let session = kernel
-        .open_session(OpenOptions {
-            model,
-            ..OpenOptions::default()
-        })
-        .await
-        .unwrap();
+    let session = open_session(&kernel).await;
     session.prompt(Prompt::text("go"), |_| ()).await.unwrap();
     let requests = script.requests.lock().unwrap().clone();
     let added = |message: &Arc<Message>| match &**message {
@@ -859,17 +854,7 @@ async fn a_wire_that_keeps_its_sender_does_not_hold_the_run() {
     kernel
         .registry()
         .publish(Arc::new(InProcess::new(source, plugin).unwrap()));
-    let model = ModelWish {
-        provider: Some("fake".into()),
-        model: Some("m".into()),
-    };
-    let session = kernel
-        .open_session(OpenOptions {
-            model,
-            ..OpenOptions::default()
-        })
-        .await
-        .unwrap();
+    let session = open_session(&kernel).await;
     let end = tokio::time::timeout(
         Duration::from_secs(5),
         session.prompt(Prompt::text("x"), |_| ()),
