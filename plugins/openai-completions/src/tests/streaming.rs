@@ -71,6 +71,16 @@ fn the_last_event_needs_no_blank_line() {
     }
 }
 
+/// Expects that a body is read as the whole answer "a".
+#[track_caller]
+fn assert_answers_a(body: &str) {
+    let message = send(json!({}), reply(200, body)).message.unwrap();
+    assert_eq!(
+        (text_of(&message).as_str(), message.stop_reason),
+        ("a", StopReason::Stop)
+    );
+}
+
 // P06
 #[test]
 fn comments_are_not_chunks() {
@@ -79,11 +89,7 @@ fn comments_are_not_chunks() {
         delta(json!({"content": "a"})),
         finish("stop")
     );
-    let message = send(json!({}), reply(200, &body)).message.unwrap();
-    assert_eq!(
-        (text_of(&message).as_str(), message.stop_reason),
-        ("a", StopReason::Stop)
-    );
+    assert_answers_a(&body);
 }
 
 // P07
@@ -159,11 +165,7 @@ fn chunks_that_are_no_objects_are_skipped() {
         delta(json!({"content": "a"})),
         finish("stop")
     );
-    let message = send(json!({}), reply(200, &body)).message.unwrap();
-    assert_eq!(
-        (text_of(&message).as_str(), message.stop_reason),
-        ("a", StopReason::Stop)
-    );
+    assert_answers_a(&body);
 }
 
 #[test]

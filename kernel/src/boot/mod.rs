@@ -1,27 +1,25 @@
 //! The kernel put together: settings, host services, registry, models, plugins. Scripts are
 //! published by the front end, which knows their host.
 
+mod services;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pliant_sdk::host::{BoxFuture, Host};
+use pliant_sdk::Error;
 use pliant_sdk::message::ThinkingLevel;
-use pliant_sdk::plugin::CallCtx;
-use pliant_sdk::{Error, Model};
-use serde_json::json;
 use thiserror::Error as ThisError;
 
-use crate::dylib::{
-    FoundPlugin, LoadError, PluginHost, PluginRuntime, SearchPath, Stage, find_plugins, found_at,
-    open,
-};
+use services::{host_services, model_asker, plugin_host};
+
+use crate::dylib::{FoundPlugin, LoadError, SearchPath, find_plugins, found_at, open};
+use crate::host::HostServices;
 use crate::host::actions::{HostUi, NoUi};
-use crate::host::{HostServices, KeyRequest};
 use crate::models::{
     Catalog, Credentials, CustomModels, ModelChoice, ModelClient, ModelError, ModelWish,
 };
 use crate::prompt::{PromptOptions, context_files};
-use crate::registry::{Kind, Rank, Registry, Snapshot, Source};
+use crate::registry::{Kind, Rank, Registry, Source};
 use crate::session::{Equipment, Session, SessionStart, ToolSelection};
 use crate::settings::Settings;
 use crate::tree::{self, Ids, SessionTree, TreeError};
@@ -440,96 +438,6 @@ fn find(options: &KernelOptions) -> Result<Found, LoadError> {
 fn is_wanted(plugin: &FoundPlugin, tools: &ToolSelection) -> bool {
     let mut provides = plugin.manifest.provides.iter();
     provides.any(|item| item.kind != Kind::Tool || tools.wants(&item.name))
-}
-
-fn host_services(
-    options: &KernelOptions,
-    settings: &Arc<Settings>,
-    registry: &Arc<Registry>,
-    credentials: &Arc<Credentials>,
-    found: &[FoundPlugin],
-) -> Arc<HostServices> {
-    let mut keys: Vec<String> = found
-        .iter()
-        .flat_map(|plugin| &plugin.manifest.provides)
-        .flat_map(|item| item.env.clone())
-        .collect();
-    keys.extend(credentials.variables());
-    // Weak: the registry holds the plugins, which hold the services that hold this.
-    let (registry, credentials) = (Arc::downgrade(registry), Arc::clone(credentials));
-    let key = move |request: KeyRequest| -> BoxFuture<'static, Result<Option<String>, Error>> {
-        let KeyRequest { source, provider } = request;
-        let snapshot = registry.upgrade().map(|registry| registry.snapshot());
-        let may = snapshot
-            .as_ref()
-            .is_some_and(|snapshot| may_use_key(snapshot, &source, &provider));
-        let env =
-            snapshot.and_then(|snapshot| Some(snapshot.provider(&provider)?.spec.env.clone()));
-        let credentials = Arc::clone(&credentials);
-        Box::pin(async move {
-            if !may {
-                return Err(Error::failed(format!(
-                    "\"{source}\" asked for the key of \"{provider}\", which only wires and that provider's own source may use."
-                )));
-            }
-            credentials.key(&provider, &env.unwrap_or_default()).await
-        })
-    };
-    Arc::new(HostServices::new(
-        Arc::clone(settings),
-        options.cwd.clone(),
-        keys,
-        Box::new(key),
-    ))
-}
-
-/// A key goes into requests of wires, and of the source that registered the provider.
-fn may_use_key(snapshot: &Snapshot, source: &str, provider: &str) -> bool {
-    let mut all = snapshot
-        .sources()
-        .iter()
-        .filter(|generation| generation.source().name == source);
-    all.any(|generation| {
-        let mut items = generation.contributions().iter();
-        items.any(|item| {
-            item.kind == Kind::Wire || (item.kind == Kind::Provider && item.name == provider)
-        })
-    })
-}
-
-fn plugin_host(
-    options: &KernelOptions,
-    settings: &Arc<Settings>,
-    host: &Arc<HostServices>,
-) -> PluginHost {
-    let (host, settings) = (Arc::clone(host), Arc::clone(settings));
-    let shown = |path: &PathBuf| path.to_string_lossy().into_owned();
-    let (cwd, agent_dir) = (shown(&options.cwd), shown(&options.agent_dir));
-    PluginHost {
-        runtime: PluginRuntime::default(),
-        stage: Stage::new(
-            options.agent_dir.join("cache").join("plugins"),
-            std::env::temp_dir(),
-        ),
-        services: Arc::new(move |source| host.for_source(source, None)),
-        init: Box::new(move |name| {
-            let own = settings.get("pluginSettings").get(name);
-            json!({"cwd": cwd, "agentDir": agent_dir, "settings": own})
-        }),
-    }
-}
-
-/// Asks a provider for its models by its operation `models`.
-fn model_asker(host: Arc<HostServices>) -> crate::models::ModelAsker {
-    Box::new(move |provider| {
-        let services = host.for_source(provider.source(), None);
-        Box::pin(async move {
-            let ctx = CallCtx::answer_only(Host::from_shared(services));
-            provider
-                .invoke::<Vec<Model>>("models", &json!(null), ctx)
-                .await
-        })
-    })
 }
 
 /// The source of what the embedding program registers itself.

@@ -1,0 +1,109 @@
+//! What plugins and providers are served with: whose key goes to whom, where copies are kept, what a
+//! plugin learns at its start.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pliant_sdk::host::{BoxFuture, Host};
+use pliant_sdk::plugin::CallCtx;
+use pliant_sdk::{Error, Model};
+use serde_json::json;
+
+use super::KernelOptions;
+use crate::dylib::{FoundPlugin, PluginHost, PluginRuntime, Stage};
+use crate::host::{HostServices, KeyRequest};
+use crate::models::{Credentials, ModelAsker};
+use crate::registry::{Kind, Registry, Snapshot};
+use crate::settings::Settings;
+
+/// The services of this process, with the keys that the plugins found and the user's files name.
+pub(super) fn host_services(
+    options: &KernelOptions,
+    settings: &Arc<Settings>,
+    registry: &Arc<Registry>,
+    credentials: &Arc<Credentials>,
+    found: &[FoundPlugin],
+) -> Arc<HostServices> {
+    let mut keys: Vec<String> = found
+        .iter()
+        .flat_map(|plugin| &plugin.manifest.provides)
+        .flat_map(|item| item.env.clone())
+        .collect();
+    keys.extend(credentials.variables());
+    // Weak: the registry holds the plugins, which hold the services that hold this.
+    let (registry, credentials) = (Arc::downgrade(registry), Arc::clone(credentials));
+    let key = move |request: KeyRequest| -> BoxFuture<'static, Result<Option<String>, Error>> {
+        let KeyRequest { source, provider } = request;
+        let snapshot = registry.upgrade().map(|registry| registry.snapshot());
+        let may = snapshot
+            .as_ref()
+            .is_some_and(|snapshot| may_use_key(snapshot, &source, &provider));
+        let env =
+            snapshot.and_then(|snapshot| Some(snapshot.provider(&provider)?.spec.env.clone()));
+        let credentials = Arc::clone(&credentials);
+        Box::pin(async move {
+            if !may {
+                return Err(Error::failed(format!(
+                    "\"{source}\" asked for the key of \"{provider}\", which only wires and that provider's own source may use."
+                )));
+            }
+            credentials.key(&provider, &env.unwrap_or_default()).await
+        })
+    };
+    Arc::new(HostServices::new(
+        Arc::clone(settings),
+        options.cwd.clone(),
+        keys,
+        Box::new(key),
+    ))
+}
+
+/// A key goes into requests of wires, and of the source that registered the provider.
+fn may_use_key(snapshot: &Snapshot, source: &str, provider: &str) -> bool {
+    let mut all = snapshot
+        .sources()
+        .iter()
+        .filter(|generation| generation.source().name == source);
+    all.any(|generation| {
+        let mut items = generation.contributions().iter();
+        items.any(|item| {
+            item.kind == Kind::Wire || (item.kind == Kind::Provider && item.name == provider)
+        })
+    })
+}
+
+/// What every plugin of this process shares.
+pub(super) fn plugin_host(
+    options: &KernelOptions,
+    settings: &Arc<Settings>,
+    host: &Arc<HostServices>,
+) -> PluginHost {
+    let (host, settings) = (Arc::clone(host), Arc::clone(settings));
+    let shown = |path: &PathBuf| path.to_string_lossy().into_owned();
+    let (cwd, agent_dir) = (shown(&options.cwd), shown(&options.agent_dir));
+    PluginHost {
+        runtime: PluginRuntime::default(),
+        stage: Stage::new(
+            options.agent_dir.join("cache").join("plugins"),
+            std::env::temp_dir(),
+        ),
+        services: Arc::new(move |source| host.for_source(source, None)),
+        init: Box::new(move |name| {
+            let own = settings.get("pluginSettings").get(name);
+            json!({"cwd": cwd, "agentDir": agent_dir, "settings": own})
+        }),
+    }
+}
+
+/// Asks a provider for its models by its operation `models`.
+pub(super) fn model_asker(host: Arc<HostServices>) -> ModelAsker {
+    Box::new(move |provider| {
+        let services = host.for_source(provider.source(), None);
+        Box::pin(async move {
+            let ctx = CallCtx::answer_only(Host::from_shared(services));
+            provider
+                .invoke::<Vec<Model>>("models", &json!(null), ctx)
+                .await
+        })
+    })
+}
