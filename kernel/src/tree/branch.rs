@@ -29,6 +29,16 @@ impl Branch {
         self.settings.get_or_init(|| Settings::of(self.path(path)))
     }
 
+    /// The projection, if it was worked out.
+    pub(super) fn known_projection(&self) -> Option<&Projection> {
+        self.projection.get()
+    }
+
+    /// Entries of the path have been exchanged for unread ones.
+    pub(super) fn forget_path(&mut self) {
+        self.path = OnceLock::new();
+    }
+
     /// The leaf got a child, which is the leaf now.
     pub(super) fn append(&mut self, entry: &Arc<Entry>) {
         if let Some(path) = self.path.get_mut() {

@@ -90,7 +90,12 @@ impl SessionTree {
     fn checked_edit(&self, edit: ContextEdit) -> Result<ContextEdit, TreeError> {
         let id = &edit.target_id;
         let target = self.known(id)?;
-        if !self.path_to_leaf().iter().any(|entry| entry.id == *id) {
+        if !self
+            .path_to_leaf()
+            .iter()
+            .rev()
+            .any(|entry| entry.id == *id)
+        {
             return Err(TreeError::NotOnBranch { id: id.clone() });
         }
         let only_blocks = match (target.kind(), target.message().map(|message| &**message)) {

@@ -1,8 +1,8 @@
 //! One record of the tree: the line as it stands in the file, and the typed view of it, which is
 //! made when somebody asks (`kernel.md` §2.3, M7). What each kind holds is in [`super::body`].
 
+use std::borrow::Cow;
 use std::fmt;
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use pliant_sdk::message::{
@@ -13,57 +13,33 @@ use serde_json::value::RawValue;
 
 use super::body::{Compaction, EntryBody, EntryKind};
 use super::json;
+use super::load::UNREADABLE;
+use super::source::Line;
 use super::time::ms_from_iso;
 use super::{EntryId, TreeError};
-
-/// A line of a file that many entries share, or of its own.
-#[derive(Clone)]
-pub(super) struct Line {
-    text: Arc<String>,
-    range: Range<usize>,
-}
-
-impl Line {
-    pub(super) fn of(text: &Arc<String>, range: Range<usize>) -> Self {
-        Self {
-            text: Arc::clone(text),
-            range,
-        }
-    }
-
-    pub(super) fn own(text: String) -> Self {
-        Self {
-            range: 0..text.len(),
-            text: Arc::new(text),
-        }
-    }
-
-    pub(super) fn as_str(&self) -> &str {
-        &self.text[self.range.clone()]
-    }
-}
 
 /// One entry. It never changes after it was appended or read (S8).
 pub struct Entry {
     pub(super) id: EntryId,
     pub(super) parent: Option<EntryId>,
-    pub(super) timestamp: String,
+    pub(super) timestamp: Box<str>,
     pub(super) kind: EntryKind,
     pub(super) line: Line,
-    pub(super) body: OnceLock<EntryBody>,
-    messages: OnceLock<Vec<Arc<Message>>>,
+    // Boxed: most entries of a large session are never looked into.
+    pub(super) body: OnceLock<Box<EntryBody>>,
+    messages: OnceLock<Box<[Arc<Message>]>>,
 }
 
 impl fmt::Debug for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.raw())
+        f.write_str(&self.raw())
     }
 }
 
 /// Serialises as the stored line, so that unknown fields reach clients too.
 impl Serialize for Entry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        <&RawValue>::deserialize(&mut serde_json::Deserializer::from_str(self.raw()))
+        <&RawValue>::deserialize(&mut serde_json::Deserializer::from_str(&self.raw()))
             .map_err(serde::ser::Error::custom)?
             .serialize(serializer)
     }
@@ -96,8 +72,8 @@ impl Entry {
             timestamp: &timestamp,
             body: &body,
         })?;
-        let mut entry = Self::stored(id, parent, timestamp, body.kind(), Line::own(line));
-        entry.body = OnceLock::from(body);
+        let mut entry = Self::stored(id, parent, &timestamp, body.kind(), Line::own(line));
+        entry.body = OnceLock::from(Box::new(body));
         Ok(entry)
     }
 
@@ -105,7 +81,7 @@ impl Entry {
     pub(super) fn stored(
         id: EntryId,
         parent: Option<EntryId>,
-        timestamp: String,
+        timestamp: &str,
         kind: EntryKind,
         line: Line,
     ) -> Self {
@@ -113,12 +89,23 @@ impl Entry {
         Self {
             id,
             parent,
-            timestamp,
+            timestamp: timestamp.into(),
             kind,
             line,
             body,
             messages,
         }
+    }
+
+    /// The same entry, with everything still to be read from its line.
+    pub(super) fn unread(&self) -> Self {
+        let (id, parent) = (self.id.clone(), self.parent.clone());
+        Self::stored(id, parent, &self.timestamp, self.kind, self.line.clone())
+    }
+
+    /// Whether its body was read.
+    pub(super) fn is_read(&self) -> bool {
+        self.body.get().is_some()
     }
 
     /// The name of this entry.
@@ -151,16 +138,29 @@ impl Entry {
         self.kind
     }
 
-    /// The JSON text of the entry, byte for byte as in the file.
+    /// The JSON text of the entry as in the file, from where it is read; empty when the file does
+    /// not hold it any more.
     #[must_use]
-    pub fn raw(&self) -> &str {
-        self.line.as_str()
+    pub fn raw(&self) -> Cow<'_, str> {
+        self.line.text()
     }
 
     /// The typed view.
     pub fn body(&self) -> &EntryBody {
         self.body
-            .get_or_init(|| EntryBody::read(self.kind, self.raw()))
+            .get_or_init(|| Box::new(EntryBody::read(self.kind, &self.raw())))
+    }
+
+    /// Whether the line says who the entry is but not what it holds. Reads the line.
+    #[must_use]
+    pub fn is_unreadable(&self) -> bool {
+        match self.body() {
+            EntryBody::Other(other) => other.type_name.is_empty() || other.type_name == UNREADABLE,
+            EntryBody::Message(message) => {
+                matches!(&**message, Message::Other(value) if value.is_null())
+            }
+            _ => false,
+        }
     }
 
     /// The message, if this is a `message` entry.
@@ -186,7 +186,7 @@ impl Entry {
     /// call. A compaction contributes this only where it leads.
     #[must_use]
     pub fn messages(&self) -> &[Arc<Message>] {
-        self.messages.get_or_init(|| self.make_messages())
+        self.messages.get_or_init(|| self.make_messages().into())
     }
 
     fn make_messages(&self) -> Vec<Arc<Message>> {
@@ -235,7 +235,7 @@ impl Entry {
     pub(super) fn edited(&self, target: &Self) -> &[Arc<Message>] {
         self.messages.get_or_init(|| {
             let EntryBody::ContextEdit(edit) = self.body() else {
-                return target.messages().to_vec();
+                return target.messages().into();
             };
             let edited = |message: &Arc<Message>| edit.replacement.applied_to(message);
             target.messages().iter().filter_map(edited).collect()
@@ -266,7 +266,7 @@ impl Entry {
         if let Some(body) = self.body.get() {
             return body.usage().cloned();
         }
-        match (serde_json::from_str::<Glance>(self.raw()), self.kind) {
+        match (serde_json::from_str::<Glance>(&self.raw()), self.kind) {
             (Ok(glance), EntryKind::Message) => {
                 let message = glance.message?;
                 matches!(&*message.role, "assistant" | "toolResult").then_some(message.usage)?
@@ -282,7 +282,7 @@ impl Entry {
         parent: Option<&EntryId>,
         first_kept: Option<&EntryId>,
     ) -> Option<Self> {
-        let mut object = json::RawObject::parse(self.raw())?;
+        let mut object = json::RawObject::parse(&self.raw())?;
         object.set("parentId", parent, "id");
         if let Some(first_kept) = first_kept {
             object.set("firstKeptEntryId", first_kept, "summary");
@@ -291,7 +291,7 @@ impl Entry {
         Some(Self::stored(
             self.id.clone(),
             parent.cloned(),
-            self.timestamp.clone(),
+            &self.timestamp,
             self.kind,
             line,
         ))

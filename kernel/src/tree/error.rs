@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::EntryId;
+use super::lease::LeaseHolder;
 
 /// Why an operation on a session tree was refused or failed. The tree is then as it was before.
 #[derive(Debug, thiserror::Error)]
@@ -59,12 +60,51 @@ pub enum TreeError {
         id: String,
     },
     /// S15
+    #[error("{} is not a session file: {reason}. It was left untouched.", path.display())]
+    NotASession {
+        /// The file.
+        path: PathBuf,
+        /// What was found instead, and what helps.
+        reason: String,
+    },
+    /// S18
     #[error(
-        "{} is not a session file: its first record is not a session header. It was left \
-         untouched; choose another path.",
+        "The session {} is open in {}. Wait until it is closed there, or fork it.",
+        path.display(), holder_name(holder.as_ref())
+    )]
+    Held {
+        /// The file.
+        path: PathBuf,
+        /// Who has it, if that can be read.
+        holder: Option<LeaseHolder>,
+    },
+    /// Another program made the file shorter.
+    #[error(
+        "The session file {} was cut from {from} to {to} bytes by another program, so nothing was \
+         recorded. Open the session again to go on with what is left.",
         path.display()
     )]
-    NotASession {
+    Cut {
+        /// The file.
+        path: PathBuf,
+        /// Its size as it was known here.
+        from: u64,
+        /// Its size now.
+        to: u64,
+    },
+    /// Another file has the name now.
+    #[error(
+        "Another file took the name {} while the session was open, so nothing was recorded. Open \
+         the session again to go on with that file.",
+        path.display()
+    )]
+    Replaced {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The session was closed.
+    #[error("The session {} is closed. Open it again to go on.", path.display())]
+    Closed {
         /// The file.
         path: PathBuf,
     },
@@ -113,6 +153,10 @@ pub enum TreeError {
         /// The entry.
         id: EntryId,
     },
+}
+
+fn holder_name(holder: Option<&LeaseHolder>) -> String {
+    holder.map_or_else(|| "another process".to_owned(), ToString::to_string)
 }
 
 impl TreeError {

@@ -7,8 +7,11 @@ use std::sync::Arc;
 use pliant_sdk::message::Message;
 
 use super::body::{EntryBody, EntryKind, LabelChange};
-use super::file::Header;
-use super::{Entry, EntryId, Ids, Place, SessionId, SessionTree, TreeError, store};
+use super::header::Header;
+use super::source::text_of;
+use super::{
+    Adopted, Entry, EntryId, Ids, Place, SessionId, SessionTree, TreeError, store, write_lines,
+};
 
 /// Where a fork is cut (S28).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +85,7 @@ impl SessionTree {
                 label.timestamp.clone(),
                 EntryBody::Label(change),
             )?;
-            tree.adopt(Arc::new(entry));
+            tree.adopt(Arc::new(entry), Adopted::AsLeaf);
         }
         if tree.entries.iter().any(|entry| entry.is_conversation()) {
             tree.begin_file(None)?;
@@ -128,7 +131,11 @@ impl SessionTree {
     /// [`TreeError::Unserialisable`].
     pub fn export_jsonl(&self) -> Result<String, TreeError> {
         let entries = chained(self.path_to_leaf(), |_| true);
-        self.to_text(entries.iter().map(|entry| &**entry))
+        let mut text = Vec::new();
+        let entries = entries.iter().map(|entry| &**entry);
+        // Writing to memory cannot fail.
+        let _ = write_lines(&mut text, &self.header.line()?, entries);
+        Ok(text_of(text.into()).into_owned())
     }
 }
 

@@ -12,22 +12,33 @@ mod time;
 
 mod branch;
 mod edit;
+mod navigate;
 mod nodes;
 mod projection;
 
-mod file;
+mod head;
+mod header;
 mod json;
+mod load;
 mod migrate;
 mod scan;
+mod skim;
+mod source;
+
+mod lease;
+mod log;
+mod opening;
+mod storage;
 
 mod fork;
+mod listing;
 mod store;
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -40,26 +51,30 @@ pub use body::{
 };
 pub use entry::Entry;
 pub use error::TreeError;
-pub use file::Header;
 pub use fork::{Fork, Position};
+pub use header::Header;
 pub use ids::{EntryId, Ids, SessionId};
+pub use lease::{Lease, LeaseError, LeaseHolder};
+pub use listing::{Listed, list, list_files};
+pub use load::Damage;
 pub use nodes::{Node, Nodes};
 pub use projection::{ModelRef, Projection, Selected, Settings};
-pub use scan::Damage;
-pub use store::{
-    Found, Listed, file_name, find, import, list, most_recent, peek, session_dir, session_files,
-};
+pub use storage::{SyncPolicy, Syncer};
+pub use store::{Found, file_name, find, import, most_recent, peek, session_dir, session_files};
 pub use time::{iso_from_ms, ms_from_iso};
 
 use branch::Branch;
-use file::Log;
+use log::Fate;
+use storage::Storage;
 
 /// Where entries go.
 enum Place {
     Memory,
     /// Here, as soon as there is a conversation (S11).
     Pending(PathBuf),
-    File(PathBuf, Log),
+    File(Box<Storage>),
+    /// Here, but nothing more goes there.
+    Closed(PathBuf),
 }
 
 /// The name a user gave an entry.
@@ -82,6 +97,8 @@ pub struct SessionTree {
     named_at: Option<usize>,
     place: Place,
     damage: Vec<Damage>,
+    notices: Vec<String>,
+    sync: SyncPolicy,
     ids: Ids,
     branch: Branch,
     totals: OnceLock<Usage>,
@@ -124,78 +141,16 @@ impl SessionTree {
             named_at: None,
             place,
             damage: Vec::new(),
+            notices: Vec::new(),
+            sync: SyncPolicy::default(),
             ids,
             branch: Branch::default(),
             totals: OnceLock::new(),
         };
         for entry in entries {
-            tree.adopt(entry);
+            tree.adopt(entry, Adopted::AsLeaf);
         }
         tree
-    }
-
-    /// Opens a file for reading and appending. A path without a file becomes a new session bound to
-    /// exactly that path, an empty file gets a header; `cwd` is for these two (S15). Older versions
-    /// are rewritten once (S19).
-    ///
-    /// # Errors
-    /// [`TreeError::NotASession`], [`TreeError::Read`] or [`TreeError::Write`]; the file is then
-    /// untouched.
-    pub fn open(path: &Path, cwd: &Path, ids: Ids) -> Result<Self, TreeError> {
-        let text = match file::read_text(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let place = Place::Pending(path.to_owned());
-                return Ok(Self::starting(cwd, None, None, place, ids));
-            }
-            read => read.map_err(|error| TreeError::read(path, error))?,
-        };
-        let write_error = |error| TreeError::write(path, error);
-        if text.is_empty() {
-            let mut log = Log::open(path).map_err(write_error)?;
-            let mut tree = Self::in_memory(cwd, None, ids);
-            log.append(&tree.header.line()?).map_err(write_error)?;
-            tree.place = Place::File(path.to_owned(), log);
-            return Ok(tree);
-        }
-        let (mut tree, migrated) = Self::from_text(path, text, ids)?;
-        if let Some(text) = migrated {
-            file::rewrite(path, &text).map_err(write_error)?;
-        }
-        let mut log = Log::open(path).map_err(write_error)?;
-        log.finish_line();
-        tree.place = Place::File(path.to_owned(), log);
-        Ok(tree)
-    }
-
-    /// Reads a file into a tree of its own: nothing is written, later appends stay in memory.
-    ///
-    /// # Errors
-    /// [`TreeError::NotASession`] or [`TreeError::Read`].
-    pub fn read(path: &Path, ids: Ids) -> Result<Self, TreeError> {
-        let text = file::read_text(path).map_err(|error| TreeError::read(path, error))?;
-        Ok(Self::from_text(path, text, ids)?.0)
-    }
-
-    /// The tree, and the text to put in the file's place if it was of an older version.
-    fn from_text(
-        path: &Path,
-        text: String,
-        ids: Ids,
-    ) -> Result<(Self, Option<Arc<String>>), TreeError> {
-        let no_session = || TreeError::NotASession {
-            path: path.to_owned(),
-        };
-        let text = Arc::new(text);
-        let mut contents = file::parse(Arc::clone(&text)).ok_or_else(no_session)?;
-        let mut migrated = None;
-        if contents.header.is_older_version() {
-            let text = Arc::new(migrate::migrate(&text, |taken| ids.entry_id(taken)));
-            contents = file::parse(Arc::clone(&text)).ok_or_else(no_session)?;
-            migrated = Some(text);
-        }
-        let mut tree = Self::with_entries(contents.header, contents.entries, Place::Memory, ids);
-        tree.damage = contents.damage;
-        Ok((tree, migrated))
     }
 
     /// Appends an entry under the leaf; it is the leaf then (S7). When this returns, the entry is
@@ -215,9 +170,16 @@ impl SessionTree {
         self.append_stored(entry)
     }
 
-    fn append_stored(&mut self, entry: Entry) -> Result<&Arc<Entry>, TreeError> {
-        self.write(&entry)?;
-        Ok(self.adopt(Arc::new(entry)))
+    fn append_stored(&mut self, mut entry: Entry) -> Result<&Arc<Entry>, TreeError> {
+        self.write(&mut entry)?;
+        let compacts = entry.kind() == EntryKind::Compaction;
+        let entry = Arc::new(entry);
+        if compacts {
+            self.read_again(|tree| tree.adopt(entry, Adopted::AsLeaf));
+        } else {
+            self.adopt(entry, Adopted::AsLeaf);
+        }
+        Ok(&self.entries[self.entries.len() - 1])
     }
 
     /// Appends a message entry.
@@ -228,14 +190,27 @@ impl SessionTree {
         self.append(EntryBody::Message(message))
     }
 
-    fn write(&mut self, entry: &Entry) -> Result<(), TreeError> {
-        match &mut self.place {
+    /// Gives the entry its place in the file.
+    fn write(&mut self, entry: &mut Entry) -> Result<(), TreeError> {
+        match &self.place {
             Place::Memory => Ok(()),
-            Place::File(path, log) => log
-                .append(entry.raw())
-                .map_err(|error| TreeError::write(path, error)),
             Place::Pending(_) if entry.is_conversation() => self.begin_file(Some(entry)),
             Place::Pending(_) => Ok(()),
+            Place::Closed(path) => Err(TreeError::Closed { path: path.clone() }),
+            Place::File(_) => {
+                self.catch_up()?;
+                let Place::File(storage) = &mut self.place else {
+                    return Ok(());
+                };
+                match storage.append(&entry.raw()) {
+                    Ok(line) => entry.line = line,
+                    Err(error) => return Err(TreeError::write(storage.path(), error)),
+                }
+                if self.sync == SyncPolicy::Entry {
+                    self.sync_now();
+                }
+                Ok(())
+            }
         }
     }
 
@@ -245,24 +220,74 @@ impl SessionTree {
             return Ok(());
         };
         let path = path.clone();
-        let text = self.to_text(self.entries.iter().map(|entry| &**entry).chain(last))?;
-        let log = Log::create(&path, &text).map_err(|error| TreeError::write(&path, error))?;
-        self.place = Place::File(path, log);
+        let header = self.header.line()?;
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| TreeError::write(&path, error))?;
+        }
+        let lease = opening::lease(&path)?;
+        let entries = self.entries.iter().map(|entry| &**entry).chain(last);
+        let storage = Storage::create(&path, lease, |out| write_lines(out, &header, entries))
+            .map_err(|error| TreeError::write(&path, error))?;
+        self.place = Place::File(Box::new(storage));
+        if self.sync == SyncPolicy::Entry {
+            self.sync_now();
+        }
         Ok(())
     }
 
-    fn to_text<'a>(&self, entries: impl Iterator<Item = &'a Entry>) -> Result<String, TreeError> {
-        let mut text = self.header.line()?;
-        text.push('\n');
-        for entry in entries {
-            text.push_str(entry.raw());
-            text.push('\n');
+    /// Takes in what other programs did to the file since the last write (S18).
+    fn catch_up(&mut self) -> Result<(), TreeError> {
+        // Each look tells one thing; somebody who writes without end is left for the next time.
+        for _ in 0..16 {
+            let Place::File(storage) = &mut self.place else {
+                return Ok(());
+            };
+            let path = storage.path().to_owned();
+            let read_error = |error| TreeError::read(&path, error);
+            match storage.look().map_err(read_error)? {
+                Fate::Same => return Ok(()),
+                Fate::Cut { from, to } => return Err(TreeError::Cut { path, from, to }),
+                Fate::Replaced => return Err(TreeError::Replaced { path }),
+                Fate::Removed => {
+                    storage
+                        .restore()
+                        .map_err(|error| TreeError::write(&path, error))?;
+                    self.notices.push(format!(
+                        "The session file {} was removed while the session was open. It was \
+                         written again, with everything that was in it.",
+                        path.display()
+                    ));
+                }
+                Fate::Grown(range) => {
+                    let source = Arc::clone(storage.source());
+                    let (entries, damage) = load::load_more(&source, range).map_err(read_error)?;
+                    self.notices.push(format!(
+                        "Another program wrote {} to the session file {}. They are kept on a \
+                         branch of their own; this conversation goes on where it was.",
+                        counted(entries.len(), "entry", "entries"),
+                        path.display()
+                    ));
+                    for entry in entries {
+                        self.adopt(entry, Adopted::Beside);
+                    }
+                    self.damage.extend(damage);
+                }
+            }
         }
-        Ok(text)
+        Ok(())
     }
 
-    /// Takes an entry into memory as the new leaf.
-    fn adopt(&mut self, entry: Arc<Entry>) -> &Arc<Entry> {
+    fn sync_now(&mut self) {
+        if let Some(Err(error)) = self.syncer().map(Syncer::sync) {
+            self.notices.push(format!(
+                "The session file could not be forced to the disk: {error}. What was said last may \
+                 be lost if the power fails; check the disk."
+            ));
+        }
+    }
+
+    /// Takes an entry into memory.
+    fn adopt(&mut self, entry: Arc<Entry>, how: Adopted) {
         let at = self.entries.len();
         match entry.kind() {
             EntryKind::Label => self.take_label(&entry),
@@ -273,10 +298,11 @@ impl SessionTree {
             add_usage(totals, usage);
         }
         self.index.insert(entry.id.clone(), at);
-        self.leaf = Some(at);
-        self.branch.append(&entry);
+        if how == Adopted::AsLeaf {
+            self.leaf = Some(at);
+            self.branch.append(&entry);
+        }
         self.entries.push(entry);
-        &self.entries[at]
     }
 
     fn take_label(&mut self, entry: &Entry) {
@@ -287,12 +313,43 @@ impl SessionTree {
             Some(text) => {
                 let label = Label {
                     text: text.clone(),
-                    timestamp: entry.timestamp.clone(),
+                    timestamp: entry.timestamp.to_string(),
                 };
                 self.labels.insert(change.target_id.clone(), label);
             }
             None => drop(self.labels.remove(&change.target_id)),
         }
+    }
+}
+
+/// How an entry comes into memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Adopted {
+    /// As the new leaf.
+    AsLeaf,
+    /// Another program wrote it; the leaf stays.
+    Beside,
+}
+
+/// A header and entries, each on its line.
+fn write_lines<'a>(
+    out: &mut dyn Write,
+    header: &str,
+    entries: impl Iterator<Item = &'a Entry>,
+) -> io::Result<()> {
+    out.write_all(header.as_bytes())?;
+    out.write_all(b"\n")?;
+    for entry in entries {
+        out.write_all(&entry.line.bytes())?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    match count {
+        1 => format!("1 {one}"),
+        count => format!("{count} {many}"),
     }
 }
 
@@ -324,14 +381,45 @@ impl SessionTree {
     pub fn path(&self) -> Option<&Path> {
         match &self.place {
             Place::Memory => None,
-            Place::Pending(path) | Place::File(path, _) => Some(path),
+            Place::Pending(path) | Place::Closed(path) => Some(path),
+            Place::File(storage) => Some(storage.path()),
         }
     }
 
     /// The file exists.
     #[must_use]
     pub fn is_on_disk(&self) -> bool {
-        matches!(self.place, Place::File(..))
+        matches!(self.place, Place::File(_))
+    }
+
+    /// What the user should be told of the file, in sentences; each is told once.
+    pub fn take_notices(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// When the file is forced to the disk.
+    pub fn set_sync(&mut self, policy: SyncPolicy) {
+        self.sync = policy;
+    }
+
+    /// What has to be forced to the disk at the boundary of a run; `None` when there is nothing, or
+    /// the policy is another.
+    pub fn run_boundary(&mut self) -> Option<Syncer> {
+        (self.sync == SyncPolicy::Run).then(|| self.syncer())?
+    }
+
+    fn syncer(&mut self) -> Option<Syncer> {
+        match &mut self.place {
+            Place::File(storage) => storage.syncer(),
+            _ => None,
+        }
+    }
+
+    /// Lets others open the session. Nothing can be appended any more.
+    pub fn close(&mut self) {
+        if let Some(path) = self.path().filter(|_| self.is_on_disk()) {
+            self.place = Place::Closed(path.to_owned());
+        }
     }
 
     /// Parts of the file that could not be read.
@@ -379,109 +467,5 @@ impl SessionTree {
             usages.for_each(|usage| add_usage(&mut totals, usage));
             totals
         })
-    }
-}
-
-/// The leaf and its branch.
-impl SessionTree {
-    /// The entry that the next one will follow; `None` before the first.
-    #[must_use]
-    pub fn leaf(&self) -> Option<&EntryId> {
-        self.leaf.map(|at| &self.entries[at].id)
-    }
-
-    /// Moves the leaf; writes nothing (S22).
-    ///
-    /// # Errors
-    /// [`TreeError::UnknownEntry`]; the leaf then stays.
-    pub fn branch(&mut self, id: &EntryId) -> Result<(), TreeError> {
-        let at = self.index.get(id).copied();
-        self.leaf = Some(at.ok_or_else(|| TreeError::UnknownEntry { id: id.clone() })?);
-        self.branch = Branch::default();
-        Ok(())
-    }
-
-    /// The next entry will be another root (S22).
-    pub fn reset_leaf(&mut self) {
-        self.leaf = None;
-        self.branch = Branch::default();
-    }
-
-    /// Moves the leaf and tells there what happened on the branch that was left (S23).
-    ///
-    /// # Errors
-    /// As [`SessionTree::append`]; the leaf then stays.
-    pub fn branch_with_summary(
-        &mut self,
-        to: Option<&EntryId>,
-        summary: BranchSummary,
-    ) -> Result<&Arc<Entry>, TreeError> {
-        let left = self.leaf;
-        let from_id = self.leaf().map_or("root", EntryId::as_str).to_owned();
-        match to {
-            Some(id) => self.branch(id)?,
-            None => self.reset_leaf(),
-        }
-        let body = EntryBody::BranchSummary(BranchSummary { from_id, ..summary });
-        if let Err(error) = self.append(body) {
-            self.leaf = left;
-            self.branch = Branch::default();
-            return Err(error);
-        }
-        Ok(&self.entries[self.entries.len() - 1])
-    }
-
-    /// Root to leaf, all kinds (S24).
-    #[must_use]
-    pub fn path_to_leaf(&self) -> &[Arc<Entry>] {
-        self.branch.path(|| self.path_to(self.leaf))
-    }
-
-    /// Root to that entry; empty when there is no such entry.
-    #[must_use]
-    pub fn get_branch(&self, from: &EntryId) -> Vec<Arc<Entry>> {
-        self.path_to(self.index.get(from).copied())
-    }
-
-    /// A missing parent and a cycle of parents end the path (S20).
-    fn path_to(&self, leaf: Option<usize>) -> Vec<Arc<Entry>> {
-        let mut path = Vec::new();
-        let mut seen = vec![false; self.entries.len()];
-        let mut next = leaf;
-        while let Some(at) = next.filter(|at| !seen[*at]) {
-            seen[at] = true;
-            let entry = &self.entries[at];
-            path.push(Arc::clone(entry));
-            next = entry.parent().and_then(|id| self.index.get(id).copied());
-        }
-        path.reverse();
-        path
-    }
-
-    /// The context of the next request (2.7). Messages that stay the same are the same `Arc`s.
-    #[must_use]
-    pub fn context(&self) -> &[Arc<Message>] {
-        self.projection().messages()
-    }
-
-    /// The same with its provenance (S32).
-    #[must_use]
-    pub fn projection(&self) -> &Projection {
-        self.branch.projection(|| self.path_to(self.leaf))
-    }
-
-    /// The context that another leaf would give: an unknown one falls back to the last entry, none
-    /// gives an empty context (S36).
-    #[must_use]
-    pub fn projection_at(&self, leaf: Option<&EntryId>) -> Projection {
-        let last = self.entries.len().checked_sub(1);
-        let at = leaf.and_then(|id| self.index.get(id).copied().or(last));
-        Projection::of(&self.path_to(at))
-    }
-
-    /// Model and thinking level that the branch says (2.7 step 1).
-    #[must_use]
-    pub fn settings(&self) -> &Settings {
-        self.branch.settings(|| self.path_to(self.leaf))
     }
 }

@@ -64,20 +64,44 @@ impl Projection {
             .unwrap_or_default()
     }
 
-    /// Takes a new leaf in. `false` when it changes what stands before it, so that the whole path
-    /// has to be projected again.
+    /// Takes a new leaf in. `false` when the whole path has to be projected again, as for a
+    /// compaction.
     pub(super) fn append(&mut self, entry: &Arc<Entry>) -> bool {
-        if matches!(entry.kind(), EntryKind::Compaction | EntryKind::ContextEdit) {
+        if entry.kind() == EntryKind::Compaction {
             return false;
+        }
+        if entry.kind() == EntryKind::ContextEdit
+            && let EntryBody::ContextEdit(edit) = entry.body()
+        {
+            self.edit(&edit.target_id, entry);
         }
         self.add(entry, false, None);
         true
     }
 
+    /// Reads an entry as an edit says from now on. Costs what stands between the two.
+    fn edit(&mut self, target: &EntryId, edit: &Arc<Entry>) {
+        let Some(at) = self.sources.iter().rposition(|s| s.entry.id == *target) else {
+            return;
+        };
+        let target = &self.sources[at];
+        if !is_editable(target.entry.kind()) {
+            return;
+        }
+        let (old, new) = (target.range.clone(), edit.edited(&target.entry));
+        let (removed, added) = (old.len(), new.len());
+        self.messages.splice(old.clone(), new.iter().cloned());
+        self.sources[at].range = old.start..old.start + added;
+        for later in &mut self.sources[at + 1..] {
+            let moved = |place: usize| place + added - removed;
+            later.range = moved(later.range.start)..moved(later.range.end);
+        }
+    }
+
     fn add(&mut self, entry: &Arc<Entry>, leads: bool, edit: Option<&Arc<Entry>>) {
         let start = self.messages.len();
         self.messages.extend_from_slice(match (entry.kind(), edit) {
-            (EntryKind::Message | EntryKind::CustomMessage, Some(edit)) => edit.edited(entry),
+            (kind, Some(edit)) if is_editable(kind) => edit.edited(entry),
             (EntryKind::Compaction, _) if !leads => &[],
             // What an edit entry keeps is its target's message, not its own.
             (EntryKind::ContextEdit, _) => &[],
@@ -91,6 +115,11 @@ impl Projection {
     }
 }
 
+/// Kinds that an edit can change (S26).
+fn is_editable(kind: EntryKind) -> bool {
+    matches!(kind, EntryKind::Message | EntryKind::CustomMessage)
+}
+
 /// Step 2: the latest compaction, what it keeps of the entries before it, what follows it.
 fn select(path: &[Arc<Entry>], compacted_at: Option<usize>) -> Vec<&Arc<Entry>> {
     let Some(at) = compacted_at else {
@@ -100,7 +129,7 @@ fn select(path: &[Arc<Entry>], compacted_at: Option<usize>) -> Vec<&Arc<Entry>> 
         EntryBody::Compaction(compaction) => compaction.first_kept_entry_id.as_ref(),
         _ => None,
     };
-    let kept_from = first_kept.and_then(|id| path[..at].iter().position(|entry| entry.id == *id));
+    let kept_from = first_kept.and_then(|id| path[..at].iter().rposition(|entry| entry.id == *id));
     let kept = path[kept_from.unwrap_or(at)..at]
         .iter()
         .filter(|entry| !is_system(entry));

@@ -1,181 +1,97 @@
-//! A session file's text cut into records, without reading their bodies. Damaged pieces are told
-//! apart from whole records, also when both stand on one line; nothing in the text is dropped.
+//! Lines of a session file cut into records, without reading their bodies. Damaged pieces are told
+//! apart from whole records, also when both stand on one line; nothing of a line is dropped.
 
-use std::borrow::Cow;
-use std::fmt;
 use std::ops::Range;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use super::head::Head;
 
-use super::json::mend;
-
-/// Part of a session file that could not be read. It stays in the file (S16).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Damage {
-    /// Counted from 1.
-    pub line: usize,
-    /// Size of the unreadable part.
-    pub bytes: usize,
-    /// What is wrong with it.
-    pub reason: &'static str,
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            line,
-            bytes,
-            reason,
-        } = self;
-        write!(
-            f,
-            "Line {line} of the session file was skipped: {bytes} bytes are {reason}. They stay in \
-             the file."
-        )
-    }
-}
-
-/// A stretch of the text between line ends.
+/// A stretch of a line.
 pub(super) struct Piece<'a> {
+    /// Counted from 1.
     pub(super) line: usize,
     pub(super) range: Range<usize>,
     /// `None`: damaged.
     pub(super) head: Option<Head<'a>>,
 }
 
-/// The fields that every record has. Of a field that occurs twice the last one counts, as in
-/// JavaScript.
-#[derive(Debug, Default)]
-pub(super) struct Head<'a> {
-    pub(super) kind: Loose<'a>,
-    pub(super) id: Loose<'a>,
-    pub(super) parent: Loose<'a>,
-    pub(super) timestamp: Loose<'a>,
-    pub(super) version: Loose<'a>,
+/// The first readable record of a file, on this line, is not a session header (S15).
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct NotAHeader {
+    pub(super) line: usize,
 }
 
-/// A value of which only simple kinds matter.
-#[derive(Debug, Default)]
-pub(super) enum Loose<'a> {
-    #[default]
-    Missing,
-    Null,
-    Number(f64),
-    Text(Cow<'a, str>),
-    Other,
+/// Reads line after line of one file.
+#[derive(Default)]
+pub(super) struct Scanner {
+    /// Of the file, once its header was found.
+    pub(super) version: Option<f64>,
 }
 
-impl Loose<'_> {
-    pub(super) fn text(&self) -> Option<&str> {
-        match self {
-            Self::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    fn into_owned(self) -> Loose<'static> {
-        match self {
-            Self::Missing => Loose::Missing,
-            Self::Null => Loose::Null,
-            Self::Number(number) => Loose::Number(number),
-            Self::Text(text) => Loose::Text(Cow::Owned(text.into_owned())),
-            Self::Other => Loose::Other,
-        }
-    }
-}
-
-impl<'a> Head<'a> {
-    /// Reads the head of one JSON value; `None` when the text is not exactly one value.
-    fn parse(text: &'a str) -> Option<Self> {
-        if let Ok(head) = serde_json::from_str(text) {
-            return Some(head);
-        }
-        let mended = mend(text)?;
-        serde_json::from_str::<Head<'_>>(&mended)
-            .ok()
-            .map(Head::into_owned)
-    }
-
-    fn into_owned(self) -> Head<'static> {
-        Head {
-            kind: self.kind.into_owned(),
-            id: self.id.into_owned(),
-            parent: self.parent.into_owned(),
-            timestamp: self.timestamp.into_owned(),
-            version: self.version.into_owned(),
-        }
-    }
-
-    pub(super) fn is_header(&self) -> bool {
-        self.kind.text() == Some("session") && self.id.text().is_some()
-    }
-
-    /// Version of the file whose header this is (S19).
-    pub(super) fn file_version(&self) -> f64 {
-        match self.version {
-            Loose::Number(version) => version,
-            Loose::Missing | Loose::Null => 1.0,
-            _ => 3.0,
-        }
-    }
-
-    /// Enough fields to tell a whole record from a content block that survived in a torn one.
-    fn is_surely_record(&self, version: f64) -> bool {
-        let text = |field: &Loose<'_>| field.text().is_some();
-        let chained = matches!(self.parent, Loose::Null | Loose::Text(_)) && text(&self.id);
-        text(&self.kind) && text(&self.timestamp) && (chained || version < 2.0)
-    }
-}
-
-/// The pieces of a session file from its header on, and the damaged ones before it. `None` when
-/// the first readable record is not a header (S15).
-pub(super) fn scan(text: &str) -> Option<Vec<Piece<'_>>> {
-    let mut pieces: Vec<Piece<'_>> = Vec::new();
-    let mut version = None;
-    let mut start = 0;
-    for (number, line) in text.split('\n').enumerate() {
-        let range = trimmed(text, start..start + line.len());
-        start += line.len() + 1;
+impl Scanner {
+    /// The pieces of a line. `range` says where it is in `text`, as the ranges of pieces will.
+    /// Before the header only damaged pieces come.
+    pub(super) fn line<'a>(
+        &mut self,
+        text: &'a str,
+        range: Range<usize>,
+        number: usize,
+    ) -> Result<Vec<Piece<'a>>, NotAHeader> {
+        let range = trimmed(text, range, number == 1);
         if range.is_empty() {
-            continue;
+            return Ok(Vec::new());
         }
         let head = Head::parse(&text[range.clone()]);
-        let damaged = head.is_none();
         let whole = Piece {
-            line: number + 1,
+            line: number,
             range: range.clone(),
             head,
         };
-        match (&whole.head, version) {
-            (Some(head), None) if head.is_header() => version = Some(head.file_version()),
-            (Some(_), None) => return None,
-            _ => {}
+        match (&whole.head, self.version) {
+            (Some(head), None) if head.is_header() => self.version = Some(head.file_version()),
+            (Some(_), None) => return Err(NotAHeader { line: number }),
+            (Some(_), Some(_)) => {}
+            (None, version) => return Ok(self.parts(text, whole, version)),
         }
-        if !damaged {
-            pieces.push(whole);
-            continue;
-        }
-        let parts = recover(text, range, number + 1, version);
-        let header = parts
-            .iter()
-            .filter_map(|part| part.head.as_ref())
-            .find(|head| head.is_header());
-        match (version, header) {
-            (None, None) => pieces.push(whole),
+        Ok(vec![whole])
+    }
+
+    /// A damaged line.
+    fn parts<'a>(
+        &mut self,
+        text: &'a str,
+        whole: Piece<'a>,
+        version: Option<f64>,
+    ) -> Vec<Piece<'a>> {
+        let parts = recover(text, whole.range.clone(), whole.line, version);
+        let mut heads = parts.iter().filter_map(|part| part.head.as_ref());
+        match (version, heads.find(|head| head.is_header())) {
+            (None, None) => vec![whole],
             (None, Some(header)) => {
-                version = Some(header.file_version());
-                pieces.extend(parts);
+                self.version = Some(header.file_version());
+                parts
             }
-            (Some(_), _) => pieces.extend(parts),
+            (Some(_), _) => parts,
         }
     }
-    version.map(|_| pieces)
+}
+
+/// The pieces of a whole text; `None` when it is no session.
+pub(super) fn scan(text: &str) -> Option<Vec<Piece<'_>>> {
+    let mut scanner = Scanner::default();
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    for (number, line) in text.split('\n').enumerate() {
+        let range = start..start + line.len();
+        start = range.end + 1;
+        pieces.extend(scanner.line(text, range, number + 1).ok()?);
+    }
+    scanner.version.map(|_| pieces)
 }
 
 /// Without white space at both ends, and without a byte order mark at the start of the file.
-fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
+fn trimmed(text: &str, range: Range<usize>, is_first: bool) -> Range<usize> {
     let line = &text[range.clone()];
-    let kept = if range.start == 0 {
+    let kept = if is_first {
         line.trim_start_matches('\u{feff}')
     } else {
         line
@@ -212,7 +128,7 @@ fn recover(text: &str, line: Range<usize>, number: usize, version: Option<f64>) 
                 };
                 if sought {
                     version = version.or(Some(head.file_version()));
-                    pieces.push(piece(trimmed(text, damaged_from..start), None));
+                    pieces.push(piece(trimmed(text, damaged_from..start, false), None));
                     pieces.push(piece(start..end, Some(head)));
                     damaged_from = end;
                 }
@@ -224,134 +140,9 @@ fn recover(text: &str, line: Range<usize>, number: usize, version: Option<f64>) 
             _ => break,
         }
     }
-    pieces.push(piece(trimmed(text, damaged_from..line.end), None));
+    pieces.push(piece(trimmed(text, damaged_from..line.end, false), None));
     pieces.retain(|piece| !piece.range.is_empty());
     pieces
-}
-
-impl<'de> Deserialize<'de> for Head<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct HeadVisitor;
-        impl<'de> Visitor<'de> for HeadVisitor {
-            type Value = Head<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a record")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Head<'de>, A::Error> {
-                let mut head = Head::default();
-                while let Some(key) = map.next_key::<Key>()? {
-                    match key {
-                        Key::Kind => head.kind = map.next_value()?,
-                        Key::Id => head.id = map.next_value()?,
-                        Key::Parent => head.parent = map.next_value()?,
-                        Key::Timestamp => head.timestamp = map.next_value()?,
-                        Key::Version => head.version = map.next_value()?,
-                        Key::Other => drop(map.next_value::<IgnoredAny>()?),
-                    }
-                }
-                Ok(head)
-            }
-        }
-        deserializer.deserialize_map(HeadVisitor)
-    }
-}
-
-enum Key {
-    Kind,
-    Id,
-    Parent,
-    Timestamp,
-    Version,
-    Other,
-}
-
-impl<'de> Deserialize<'de> for Key {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct KeyVisitor;
-        impl Visitor<'_> for KeyVisitor {
-            type Value = Key;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a field name")
-            }
-
-            fn visit_str<E>(self, name: &str) -> Result<Key, E> {
-                Ok(match name {
-                    "type" => Key::Kind,
-                    "id" => Key::Id,
-                    "parentId" => Key::Parent,
-                    "timestamp" => Key::Timestamp,
-                    "version" => Key::Version,
-                    _ => Key::Other,
-                })
-            }
-        }
-        deserializer.deserialize_str(KeyVisitor)
-    }
-}
-
-impl<'de> Deserialize<'de> for Loose<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(LooseVisitor)
-    }
-}
-
-struct LooseVisitor;
-
-impl<'de> Visitor<'de> for LooseVisitor {
-    type Value = Loose<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any value")
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Loose<'de>, E> {
-        Ok(Loose::Text(Cow::Borrowed(text)))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Loose<'de>, E> {
-        Ok(Loose::Text(Cow::Owned(text.to_owned())))
-    }
-
-    fn visit_unit<E>(self) -> Result<Loose<'de>, E> {
-        Ok(Loose::Null)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Loose<'de>, E> {
-        Ok(Loose::Other)
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<Loose<'de>, E> {
-        Ok(Loose::Number(number))
-    }
-
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "JavaScript reads it the same way"
-    )]
-    fn visit_u64<E>(self, number: u64) -> Result<Loose<'de>, E> {
-        Ok(Loose::Number(number as f64))
-    }
-
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "JavaScript reads it the same way"
-    )]
-    fn visit_i64<E>(self, number: i64) -> Result<Loose<'de>, E> {
-        Ok(Loose::Number(number as f64))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Loose<'de>, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Loose::Other)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Loose<'de>, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Loose::Other)
-    }
 }
 
 #[cfg(test)]

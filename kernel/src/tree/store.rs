@@ -2,16 +2,15 @@
 //! around is best effort: a file that cannot be read is passed over.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use pliant_sdk::message::Message;
-use serde::Deserialize;
-
-use super::file::{self, Header};
-use super::time::ms_from_iso;
-use super::{Entry, EntryBody, EntryKind, TreeError};
+use super::header::Header;
+use super::load::load_header;
+use super::source::Source;
+use super::{Ids, SessionTree, TreeError};
 
 /// How far a header is looked for (S4).
 const HEADER_WITHIN: u64 = 1 << 20;
@@ -74,17 +73,14 @@ fn written_at(path: &Path) -> Option<SystemTime> {
 /// The header of a file, if it stands within the first mebibyte.
 #[must_use]
 pub fn peek(path: &Path) -> Option<Header> {
-    let start = |bytes: u64| -> Option<String> {
-        let mut start = Vec::new();
-        File::open(path)
-            .ok()?
-            .take(bytes)
-            .read_to_end(&mut start)
-            .ok()?;
-        Some(String::from_utf8_lossy(&start).into_owned())
-    };
-    let header = |text: String| file::parse(text.into()).map(|contents| contents.header);
-    header(start(4096)?).or_else(|| header(start(HEADER_WITHIN)?))
+    // A pipe or a device is no session, and opening it might never end.
+    if !fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    let source = Arc::new(Source::File(File::open(path).ok()?));
+    let size = source.size().ok()?;
+    let within = |bytes: u64| load_header(&source, bytes.min(size)).ok().flatten();
+    within(4096).or_else(|| within(HEADER_WITHIN))
 }
 
 /// The session to continue: the latest written one, of this working directory if one is given (S4).
@@ -126,109 +122,6 @@ pub fn find(files: impl IntoIterator<Item = PathBuf>, prefix: &str) -> Found {
     }
 }
 
-/// A session in a list (S5).
-#[derive(Debug, Clone)]
-pub struct Listed {
-    /// The file.
-    pub path: PathBuf,
-    /// Its first record.
-    pub header: Header,
-    /// The latest name, if it was not cleared.
-    pub name: Option<String>,
-    /// The first text of the user.
-    pub first_message: Option<String>,
-    /// `message` entries of any role.
-    pub message_count: usize,
-    /// Time of the latest user or assistant message, else of the header, else of the file. Unix
-    /// milliseconds.
-    pub modified_ms: i64,
-}
-
-/// The sessions of a folder, the latest first (S5).
-#[must_use]
-pub fn list(dir: &Path) -> Vec<Listed> {
-    let mut listed: Vec<Listed> = session_files(dir).into_iter().filter_map(listed).collect();
-    listed.sort_by_key(|session| std::cmp::Reverse(session.modified_ms));
-    listed
-}
-
-fn listed(path: PathBuf) -> Option<Listed> {
-    let contents = file::parse(file::read_text(&path).ok()?.into())?;
-    let (mut name, mut first_message) = (None, None);
-    let (mut message_count, mut modified) = (0, None);
-    for entry in &contents.entries {
-        match entry.kind() {
-            EntryKind::SessionInfo => name = Some(entry),
-            EntryKind::Message => {
-                message_count += 1;
-                modified = conversation_time(entry).max(modified);
-                if first_message.is_none() {
-                    first_message = user_text(entry);
-                }
-            }
-            _ => {}
-        }
-    }
-    let name = name.and_then(|entry| match entry.body() {
-        EntryBody::SessionInfo(info) => Some(info.name.clone()).filter(|name| !name.is_empty()),
-        _ => None,
-    });
-    let modified_ms = modified
-        .or_else(|| ms_from_iso(&contents.header.timestamp))
-        .or_else(|| written_ms(&path))
-        .unwrap_or(0);
-    Some(Listed {
-        header: contents.header,
-        name,
-        first_message,
-        message_count,
-        modified_ms,
-        path,
-    })
-}
-
-fn written_ms(path: &Path) -> Option<i64> {
-    let since = written_at(path)?.duration_since(UNIX_EPOCH).ok()?;
-    i64::try_from(since.as_millis()).ok()
-}
-
-#[derive(Deserialize)]
-struct Glance<'a> {
-    #[serde(borrow)]
-    message: MessageGlance<'a>,
-}
-
-#[derive(Deserialize)]
-struct MessageGlance<'a> {
-    #[serde(borrow)]
-    role: &'a str,
-    timestamp: f64,
-}
-
-/// When a user or assistant message was made, read without its content where possible.
-fn conversation_time(entry: &Entry) -> Option<i64> {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "saturating is what an absurd time deserves"
-    )]
-    if let Ok(Glance { message }) = serde_json::from_str(entry.raw()) {
-        let time = message.timestamp as i64;
-        return matches!(message.role, "user" | "assistant").then_some(time);
-    }
-    match &**entry.message()? {
-        Message::User(user) => Some(user.timestamp).filter(|time| *time != 0),
-        Message::Assistant(answer) => Some(answer.timestamp).filter(|time| *time != 0),
-        _ => None,
-    }
-}
-
-fn user_text(entry: &Entry) -> Option<String> {
-    match &**entry.message()? {
-        Message::User(user) => Some(user.content.joined_text(" ")).filter(|text| !text.is_empty()),
-        _ => None,
-    }
-}
-
 /// Copies a session file into a folder, under its own name or one with `-1`, `-2` … (S30). A file
 /// that is there already is not copied.
 ///
@@ -236,10 +129,7 @@ fn user_text(entry: &Entry) -> Option<String> {
 /// [`TreeError::NotASession`], [`TreeError::Read`] or [`TreeError::Write`].
 pub fn import(source: &Path, dir: &Path) -> Result<PathBuf, TreeError> {
     let read_error = |error| TreeError::read(source, error);
-    let text = file::read_text(source).map_err(read_error)?;
-    file::parse(text.into()).ok_or_else(|| TreeError::NotASession {
-        path: source.to_owned(),
-    })?;
+    SessionTree::read(source, Ids::system())?;
     let source = fs::canonicalize(source).map_err(read_error)?;
     let write_error = |error| TreeError::write(dir, error);
     fs::create_dir_all(dir).map_err(write_error)?;

@@ -18,10 +18,12 @@ fn stored(folder: &Folder) -> (SessionTree, PathBuf) {
 /// Puts a limit on the room that the tree's file has.
 fn limit(tree: &mut SessionTree, can_truncate: bool) -> Arc<AtomicU64> {
     let room = Arc::new(AtomicU64::new(0));
-    let Place::File(path, log) = std::mem::replace(&mut tree.place, Place::Memory) else {
+    let Place::File(storage) = std::mem::replace(&mut tree.place, Place::Memory) else {
         panic!("not on disk")
     };
-    tree.place = Place::File(path, log.limit(&room, can_truncate));
+    tree.place = Place::File(Box::new(
+        storage.with_log(|log| log.limit(&room, can_truncate)),
+    ));
     room
 }
 
@@ -44,7 +46,7 @@ fn nothing_is_written_before_the_first_user_or_assistant_message() {
     assert!(tree.is_on_disk());
     assert_eq!(lines(&path).len(), 6);
     assert_eq!(lines(&path)[1..], raw_lines(&tree));
-    assert_eq!(snapshot(&open(&path)), snapshot(&tree));
+    assert_eq!(snapshot(&again(&path)), snapshot(&tree));
 }
 
 #[test]
@@ -171,13 +173,13 @@ fn every_kind_of_entry_is_written_with_its_fields_and_read_back_the_same() {
     let target = tree.leaf().unwrap().clone();
     for (body, want) in bodies(&target) {
         let entry = Arc::clone(tree.append(body).unwrap());
-        let mut line: serde_json::Map<String, Value> = serde_json::from_str(entry.raw()).unwrap();
+        let mut line: serde_json::Map<String, Value> = serde_json::from_str(&entry.raw()).unwrap();
         let head: Vec<String> = line.keys().take(4).cloned().collect();
         assert_eq!(head, ["type", "id", "parentId", "timestamp"]);
         let stored = line.split_off_fields();
         assert_eq!(Value::from(stored).to_string(), want.to_string());
     }
-    let again = open(&path);
+    let again = again(&path);
     assert_eq!(snapshot(&again), snapshot(&tree));
     for (a, b) in again.entries().iter().zip(tree.entries()) {
         assert_eq!(a.body(), b.body());
@@ -205,7 +207,7 @@ fn an_append_adds_one_line_and_leaves_earlier_bytes_alone() {
             .append(user(&format!("line\nfeeds {round}")))
             .unwrap()
             .raw()
-            .to_owned();
+            .into_owned();
         let after = fs::read(&path).unwrap();
         assert_eq!(after[..before.len()], before);
         assert_eq!(after[before.len()..], *format!("{raw}\n").as_bytes());
@@ -230,7 +232,7 @@ fn a_taken_file_name_is_not_overwritten_and_the_message_is_rolled_back() {
 
     fs::remove_file(&path).unwrap();
     add(&mut tree, user("hi again"));
-    assert_eq!(snapshot(&open(&path)), snapshot(&tree));
+    assert_eq!(snapshot(&again(&path)), snapshot(&tree));
 }
 
 #[test]
@@ -263,7 +265,7 @@ fn a_full_disk_loses_nothing_that_is_stored_and_changes_nothing_in_memory() {
             // All but the line end of the lost entry got through and cannot be taken back: then it
             // is there after all, as a branch of its own.
             let survived = usize::from(!can_truncate && room + 1 == length);
-            let again = open(&path);
+            let again = again(&path);
             assert_eq!(
                 again.entries().len(),
                 tree.entries().len() + survived,
@@ -292,36 +294,130 @@ fn a_disk_that_is_full_at_the_first_message_leaves_no_file() {
     }
 }
 
+/// What another program, which knows of no leases, does to a file.
+fn write_behind(path: &Path, text: &str) {
+    use std::io::Write;
+    let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+}
+
 #[test]
-fn another_process_may_append_to_the_same_file_even_a_torn_line() {
+fn what_another_program_appends_is_kept_on_a_branch_of_its_own_and_told() {
     // S18
     let folder = Folder::new();
     let (mut tree, path) = stored(&folder);
-    let mut other = open(&path);
-    add(&mut other, user("theirs"));
-    add(&mut tree, user("ours"));
-    {
-        use std::io::Write;
-        fs::OpenOptions::new()
-            .append(true)
-            .open(&path)
-            .unwrap()
-            .write_all(b"{\"torn")
-            .unwrap();
-    }
-    add(&mut tree, user("after the torn line"));
-    let again = open(&path);
-    assert_eq!(again.damage().len(), 1);
-    assert_eq!(
-        shown(again.context()),
-        [
-            "user: hi",
-            "assistant: hello",
-            "user: ours",
-            "user: after the torn line"
-        ]
+    let first = tree.entries()[0].id().clone();
+    let theirs = format!(
+        r#"{{"type":"message","id":"7e1e0001","parentId":"{first}","timestamp":"t","message":{{"role":"user","content":"theirs"}}}}"#
     );
-    assert_eq!(again.entries().len(), tree.entries().len() + 1);
+    write_behind(&path, &format!("{theirs}\n{{\"torn"));
+    assert!(tree.take_notices().is_empty());
+    add(&mut tree, user("ours"));
+    let [notice] = &tree.take_notices()[..] else {
+        panic!("it is told once")
+    };
+    assert!(
+        notice.contains("wrote 1 entry to the session file"),
+        "{notice}"
+    );
+    assert_eq!(tree.entry(&"7e1e0001".into()).unwrap().raw(), theirs);
+    assert_eq!(tree.damage().len(), 1);
+    assert_eq!(
+        shown(tree.context()),
+        ["user: hi", "assistant: hello", "user: ours"]
+    );
+    let again = again(&path);
+    assert_eq!(raw_lines(&again), raw_lines(&tree));
+    assert_eq!(shown(again.context()), shown(tree.context()));
+}
+
+#[test]
+fn a_file_that_was_removed_while_it_was_open_is_written_again() {
+    let folder = Folder::new();
+    let (mut tree, path) = stored(&folder);
+    fs::remove_file(&path).unwrap();
+    add(&mut tree, user("still here"));
+    assert_eq!(snapshot(&again(&path)), snapshot(&tree));
+    assert!(tree.take_notices()[0].contains("was removed"));
+    add(&mut tree, user("and on"));
+    assert_eq!(snapshot(&again(&path)), snapshot(&tree));
+    assert!(tree.take_notices().is_empty());
+}
+
+#[test]
+fn a_file_that_was_cut_or_replaced_while_it_was_open_takes_nothing() {
+    let folder = Folder::new();
+    let (mut tree, path) = stored(&folder);
+    let before = (tree.leaf().cloned(), shown(tree.context()));
+    let text = fs::read(&path).unwrap();
+    fs::write(&path, &text[..20]).unwrap();
+    let error = tree.append(user("no")).unwrap_err();
+    assert!(matches!(error, TreeError::Cut { to: 20, .. }), "{error}");
+    assert_eq!(fs::read(&path).unwrap(), text[..20]);
+
+    fs::write(folder.path("other"), "something else\n").unwrap();
+    fs::rename(folder.path("other"), &path).unwrap();
+    let error = tree.append(user("no")).unwrap_err();
+    assert!(matches!(error, TreeError::Replaced { .. }), "{error}");
+    assert_eq!(fs::read(&path).unwrap(), b"something else\n");
+    assert_eq!((tree.leaf().cloned(), shown(tree.context())), before);
+}
+
+#[test]
+fn a_session_has_one_writer_until_it_is_closed() {
+    // S18
+    let folder = Folder::new();
+    let (mut tree, path) = stored(&folder);
+    let Err(error) = SessionTree::open(&path, cwd(), ids()) else {
+        panic!("it is open already")
+    };
+    assert!(
+        error
+            .to_string()
+            .contains(&format!("{}", std::process::id()))
+    );
+    assert_eq!(again(&path).entries().len(), 2, "reading is free");
+    tree.close();
+    assert!(matches!(
+        tree.append(user("no")),
+        Err(TreeError::Closed { .. })
+    ));
+    let mut next = open(&path);
+    add(&mut next, user("hi again"));
+    assert_eq!(snapshot(&again(&path)), snapshot(&next));
+}
+
+#[cfg(unix)]
+#[test]
+fn where_no_lease_can_be_had_the_session_is_opened_and_that_is_told() {
+    // S18. A folder in the place of the lease stands for all that can be in its way.
+    let folder = Folder::new();
+    let (tree, path) = stored(&folder);
+    drop(tree);
+    let mut lease = path.clone().into_os_string();
+    lease.push(".lease");
+    fs::create_dir(lease).unwrap();
+    let mut tree = open(&path);
+    add(&mut tree, user("on"));
+    assert!(tree.take_notices()[0].contains("cannot be reserved"));
+    assert_eq!(snapshot(&again(&path)), snapshot(&tree));
+}
+
+#[test]
+fn what_was_written_is_synced_once_and_by_the_policy() {
+    let folder = Folder::new();
+    let (mut tree, _) = stored(&folder);
+    tree.run_boundary().unwrap().sync().unwrap();
+    assert!(tree.run_boundary().is_none());
+    add(&mut tree, user("more"));
+    assert!(tree.run_boundary().is_some());
+    for policy in [SyncPolicy::Off, SyncPolicy::Entry] {
+        tree.set_sync(policy);
+        add(&mut tree, user("more"));
+        assert!(tree.run_boundary().is_none());
+    }
+    assert!(tree.syncer().is_none(), "every entry was synced");
+    assert!(tree.take_notices().is_empty());
 }
 
 #[test]

@@ -100,10 +100,10 @@ fn the_last_label_wins_and_an_empty_one_clears() {
         (&*label.text, &*label.timestamp),
         ("two", entry.timestamp())
     );
-    assert_eq!(open(tree.path().unwrap()).label(&a), tree.label(&a));
+    assert_eq!(again(tree.path().unwrap()).label(&a), tree.label(&a));
     tree.set_label(&a, Some("")).unwrap();
     assert_eq!(tree.label(&a), None);
-    assert_eq!(open(tree.path().unwrap()).label(&a), None);
+    assert_eq!(again(tree.path().unwrap()).label(&a), None);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_very_deep_session_overflows_no_stack() {
             .unwrap();
     }
     let last = add(&mut tree, user("deep"));
-    let again = open(tree.path().unwrap());
+    let again = again(tree.path().unwrap());
     assert_eq!(again.path_to_leaf().len(), 20_001);
     assert_eq!(again.nodes().roots.len(), 1);
     let fork = tree.fork(&last, Position::At).unwrap();

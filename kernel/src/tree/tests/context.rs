@@ -328,7 +328,7 @@ fn the_kept_context_equals_one_worked_out_from_the_file_after_any_operations() {
                 assert!(!path.exists());
                 continue;
             }
-            let mut again = open(&path);
+            let mut again = again(&path);
             match tree.leaf() {
                 Some(leaf) => again.branch(leaf).unwrap(),
                 None => again.reset_leaf(),

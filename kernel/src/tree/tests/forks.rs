@@ -39,7 +39,7 @@ fn a_fork_before_a_user_message_keeps_what_came_before_and_returns_the_text() {
     assert_eq!(fork.tree.path().unwrap().parent(), Some(&*folder.0));
     assert_eq!(lines(tree.path().unwrap()), before);
     assert_eq!(
-        snapshot(&open(fork.tree.path().unwrap())),
+        snapshot(&again(fork.tree.path().unwrap())),
         snapshot(&fork.tree)
     );
 }
@@ -128,7 +128,7 @@ fn a_clone_moves_labels_to_the_end_and_closes_the_gaps_they_leave() {
     assert_eq!(clone.label(&first).unwrap().timestamp, given_at);
     assert_eq!(clone.leaf(), Some(clone.entries().last().unwrap().id()));
     assert_eq!(shown(clone.context()), shown(tree.context()));
-    assert_eq!(snapshot(&open(clone.path().unwrap())), snapshot(&clone));
+    assert_eq!(snapshot(&again(clone.path().unwrap())), snapshot(&clone));
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_copy_into_another_folder_has_all_branches_and_is_migrated() {
             copy.entries().len(),
             before.iter().filter(|b| **b == b'\n').count() - 1
         );
-        let again = open(copy.path().unwrap());
+        let again = again(copy.path().unwrap());
         assert_eq!(snapshot(&again), snapshot(&copy));
         assert!(
             again

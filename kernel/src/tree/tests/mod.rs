@@ -94,6 +94,11 @@ fn open(path: &Path) -> SessionTree {
     SessionTree::open(path, cwd(), ids()).unwrap()
 }
 
+/// What somebody else who reads the file sees of it.
+fn again(path: &Path) -> SessionTree {
+    SessionTree::read(path, ids()).unwrap()
+}
+
 fn user(text: &str) -> EntryBody {
     EntryBody::Message(Arc::new(Message::user(text, 1_767_225_600_000)))
 }
@@ -175,7 +180,7 @@ fn text_of(message: &Message) -> String {
 fn raw_lines(tree: &SessionTree) -> Vec<String> {
     tree.entries()
         .iter()
-        .map(|entry| entry.raw().to_owned())
+        .map(|entry| entry.raw().into_owned())
         .collect()
 }
 

@@ -87,11 +87,170 @@ fn damaged_lines_are_skipped_reported_and_kept() {
         ["00000001", "00000002", "00000003", "00000004", "00000004"]
     );
 
-    // One line end was added, nothing else changed.
-    assert_eq!(fs::read(&path).unwrap(), [&before[..], b"\n"].concat());
+    // Looking changes nothing. The last line gets its end together with the next entry: only then
+    // does it matter, and until then another program may still be writing it.
+    assert_eq!(fs::read(&path).unwrap(), before);
     add(&mut tree, assistant("five"));
-    assert_eq!(snapshot(&open(&path)), snapshot(&tree));
+    assert_eq!(fs::read(&path).unwrap()[before.len()], b'\n');
+    assert_eq!(snapshot(&again(&path)), snapshot(&tree));
     assert_eq!(fs::read(&path).unwrap()[..before.len()], before);
+}
+
+/// A session of entries `1`, `2` … each under the one before.
+fn chain(count: usize) -> Vec<String> {
+    let mut lines = vec![
+        r#"{"type":"session","version":3,"id":"s","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/work/demo"}"#
+            .to_owned(),
+    ];
+    for number in 1..=count {
+        let parent = if number == 1 {
+            "null".to_owned()
+        } else {
+            format!("\"{}\"", number - 1)
+        };
+        lines.push(format!(
+            r#"{{"type":"message","id":"{number}","parentId":{parent},"timestamp":"t","message":{{"role":"user","content":"{number}"}}}}"#
+        ));
+    }
+    lines
+}
+
+#[test]
+fn an_unreadable_record_costs_a_branch_only_that_record() {
+    // reports S05; S20 would end the path and lose everything before the damage
+    let ways: [fn(&str) -> String; 4] = [
+        |line| line[..line.len() - 3].to_owned(),
+        |line| line[..10].to_owned(),
+        |line| "\0".repeat(line.len()),
+        |line| {
+            line.replace(r#""message":{"#, r#""message":["#)
+                .replace("}}", "}")
+        },
+    ];
+    for damage in ways {
+        let folder = Folder::new();
+        let mut lines = chain(4);
+        lines[3] = damage(&lines[3]);
+        let path = folder.file("damaged.jsonl", lines.join("\n") + "\n");
+        let before = fs::read(&path).unwrap();
+        let mut tree = open(&path);
+        assert_eq!(shown(tree.context()), ["user: 1", "user: 2", "user: 4"]);
+        assert_eq!(tree.path_to_leaf().len(), 4);
+        assert!(tree.entry(&"3".into()).unwrap().is_unreadable());
+        assert_eq!(tree.damage()[0].line, 4);
+        add(&mut tree, user("5"));
+        assert_eq!(fs::read(&path).unwrap()[..before.len()], before);
+        assert_eq!(shown(again(&path).context()), shown(tree.context()));
+
+        // A fork has no gap any more, for other programs neither.
+        let leaf = tree.leaf().unwrap().clone();
+        let fork = tree.fork(&leaf, Position::At).unwrap().tree;
+        assert_eq!(shown(fork.context()), shown(tree.context()));
+        let fork = again(fork.path().unwrap());
+        assert_eq!((fork.damage().len(), fork.path_to_leaf().len()), (0, 5));
+    }
+}
+
+#[test]
+fn several_unreadable_records_are_bridged_and_a_torn_last_one_is_no_entry() {
+    let folder = Folder::new();
+    let mut lines = chain(8);
+    lines[3].truncate(90);
+    lines[4].truncate(80);
+    lines[6].truncate(5);
+    lines[8].truncate(70);
+    let tree = open(&folder.file("damaged.jsonl", lines.join("\n")));
+    assert_eq!(
+        shown(tree.context()),
+        ["user: 1", "user: 2", "user: 5", "user: 7"]
+    );
+    let damaged: Vec<usize> = tree.damage().iter().map(|damage| damage.line).collect();
+    assert_eq!(damaged, [4, 5, 7, 9]);
+    assert_eq!(tree.leaf().unwrap().as_str(), "7");
+}
+
+#[test]
+fn a_body_that_is_no_json_is_an_unreadable_entry() {
+    let folder = Folder::new();
+    let mut lines = chain(3);
+    lines[2] = lines[2].replace(r#""content":"2""#, r#""content":,nul"#);
+    let tree = open(&folder.file("odd.jsonl", lines.join("\n")));
+    assert!(tree.entry(&"2".into()).unwrap().is_unreadable());
+    assert!(!tree.entry(&"3".into()).unwrap().is_unreadable());
+    assert_eq!(tree.path_to_leaf().len(), 3);
+}
+
+#[test]
+fn a_large_file_is_read_by_several_threads_to_the_same_tree() {
+    let folder = Folder::new();
+    let mut lines = chain(40_000);
+    lines[30_000].truncate(60);
+    lines[39_990] = "\u{feff}junk".to_owned();
+    let text = lines.join("\n");
+    assert!(text.len() > 4 << 20, "large enough for a second thread");
+    let tree = open(&folder.file("large.jsonl", text));
+    assert_eq!(tree.path_to_leaf().len(), 40_000);
+    assert_eq!(tree.context().len(), 39_998);
+    let damaged: Vec<usize> = tree.damage().iter().map(|damage| damage.line).collect();
+    assert_eq!(damaged, [30_001, 39_991]);
+    for (at, entry) in tree.entries().iter().enumerate() {
+        assert_eq!(entry.id().as_str(), (at + 1).to_string());
+    }
+}
+
+#[test]
+fn memory_follows_the_branch_in_use() {
+    let folder = Folder::new();
+    let mut tree = open(&folder.file("s.jsonl", chain(6).join("\n")));
+    let read = |tree: &SessionTree| -> Vec<bool> {
+        tree.entries().iter().map(|entry| entry.is_read()).collect()
+    };
+    assert_eq!(read(&tree), [false; 6]);
+    assert_eq!(tree.context().len(), 6);
+    assert_eq!(read(&tree), [true; 6]);
+
+    let kept = Arc::clone(&tree.context()[1]);
+    tree.branch(&"2".into()).unwrap();
+    assert_eq!(read(&tree), [true, true, false, false, false, false]);
+    assert!(
+        Arc::ptr_eq(&kept, &tree.context()[1]),
+        "what both see stays"
+    );
+
+    tree.branch(&"6".into()).unwrap();
+    assert_eq!(shown(tree.context()).len(), 6);
+    let kept = "5".into();
+    add(&mut tree, compaction("short", Some(&kept)));
+    assert_eq!(shown(tree.context()).len(), 3);
+    assert_eq!(
+        read(&tree),
+        [false, false, false, false, true, true, true],
+        "what a compaction replaced is let go"
+    );
+    assert_eq!(tree.path_to_leaf().len(), 7);
+}
+
+#[test]
+fn a_lost_header_is_told_apart_from_a_file_that_is_no_session() {
+    // S15: the file is never rewritten or treated as empty; recovery is offered
+    let folder = Folder::new();
+    let refusal = |content: &str| {
+        let path = folder.file("x.jsonl", content);
+        let error = SessionTree::open(&path, cwd(), ids()).err().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), content);
+        error.to_string()
+    };
+    let mut lines = chain(2);
+    lines[0].truncate(30);
+    let lost = refusal(&lines.join("\n"));
+    assert!(lost.contains("line 2 is an entry"), "{lost}");
+    assert!(lost.contains("session doctor"), "{lost}");
+    let other = refusal("{\"name\":\"package\"}\n");
+    assert!(
+        other.contains("line 1, its first readable record"),
+        "{other}"
+    );
+    assert!(refusal("\0\u{1}binary").contains("no readable record"));
 }
 
 #[test]
@@ -127,7 +286,7 @@ fn a_missing_path_is_a_new_session_bound_to_it() {
     assert_eq!(tree.path(), Some(&*path));
     assert!(!path.exists());
     add(&mut tree, user("hi"));
-    assert_eq!(snapshot(&open(&path)), snapshot(&tree));
+    assert_eq!(snapshot(&again(&path)), snapshot(&tree));
     assert_eq!(tree.header().cwd, cwd());
 }
 
@@ -140,7 +299,7 @@ fn an_empty_file_gets_a_header_at_once() {
     assert_eq!(lines(&path).len(), 1);
     tree.set_name("no conversation yet").unwrap();
     assert_eq!(lines(&path).len(), 2);
-    let again = open(&path);
+    let again = again(&path);
     assert_eq!(again.id(), tree.id());
     assert_eq!(snapshot(&again), snapshot(&tree));
 }
@@ -207,14 +366,15 @@ fn version_1_gets_ids_parents_and_a_kept_entry_and_is_rewritten_once() {
     assert!(!migrated[4].contains("firstKeptEntryIndex"));
 
     let inode = fs::metadata(&path).unwrap().modified().unwrap();
-    let again = open(&path);
+    let again = again(&path);
     assert_eq!(snapshot(&again), snapshot(&tree));
     assert_eq!(lines(&path), migrated);
     assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), inode);
+    drop(tree);
     assert_eq!(
         fs::read_dir(&folder.0).unwrap().count(),
         1,
-        "no temporary file stays"
+        "no temporary file stays, and no lease"
     );
 }
 
@@ -266,7 +426,7 @@ fn later_versions_are_loaded_as_they_are() {
     assert_eq!(tree.header().extra()["dialect"], "new");
     add(&mut tree, user("two"));
     assert_eq!(lines(&path)[..2], before);
-    assert_eq!(shown(open(&path).context()), ["user: one", "user: two"]);
+    assert_eq!(shown(again(&path).context()), ["user: one", "user: two"]);
 }
 
 #[test]
@@ -301,7 +461,7 @@ fn a_file_cut_at_any_byte_loses_at_most_the_torn_line_and_takes_appends() {
         );
         let parent = tree.leaf().cloned();
         add(&mut tree, user("after the cut"));
-        let again = open(&path);
+        let again = again(&path);
         assert_eq!(raw_lines(&again), raw_lines(&tree), "cut {cut}");
         assert_eq!(again.entries().last().unwrap().parent(), parent.as_ref());
         assert_eq!(fs::read(&path).unwrap()[..cut], whole[..cut]);
@@ -336,10 +496,10 @@ fn any_bytes_are_opened_or_refused_without_a_panic() {
         };
         let before = snapshot(&tree);
         let _ = (tree.nodes(), tree.export_jsonl().unwrap());
-        assert_eq!(snapshot(&open(&path)), before);
+        assert_eq!(snapshot(&again(&path)), before);
         add(&mut tree, user("still here"));
         assert_eq!(
-            shown(open(&path).context()).last().unwrap(),
+            shown(again(&path).context()).last().unwrap(),
             "user: still here"
         );
     }

@@ -1,0 +1,451 @@
+//! Reading a session file into entries: one pass over its bytes that keeps who each record is and
+//! where it stands. Large files are read by several threads. Nothing is written.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::thread;
+
+use memchr::memchr;
+use serde_json::json;
+
+use super::EntryId;
+use super::body::EntryKind;
+use super::entry::Entry;
+use super::head::{Head, Loose};
+use super::header::Header;
+use super::scan::{NotAHeader, Piece, Scanner};
+use super::skim::{self, Skimmed};
+use super::source::{Line, Lines, Source, text_of};
+use super::time::iso_from_ms;
+
+/// Part of a session file that could not be read. It stays in the file (S16).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// Counted from 1.
+    pub line: usize,
+    /// Size of the unreadable part.
+    pub bytes: usize,
+    /// What is wrong with it.
+    pub reason: &'static str,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            line,
+            bytes,
+            reason,
+        } = self;
+        write!(
+            f,
+            "Line {line} of the session file was skipped: {bytes} bytes are {reason}. They stay in \
+             the file."
+        )
+    }
+}
+
+/// What a file holds.
+pub(super) struct Contents {
+    pub(super) header: Header,
+    pub(super) entries: Vec<Arc<Entry>>,
+    pub(super) damage: Vec<Damage>,
+}
+
+/// Why a file is no session (S15).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoSession {
+    /// Not one readable record.
+    Nothing,
+    /// The first readable record is no header.
+    NotAHeader { line: usize },
+    /// The same, but it is an entry: the header was there once.
+    HeaderLost { line: usize },
+}
+
+/// From so many bytes on, a second thread is worth its start.
+const WORTH_A_THREAD: u64 = 2 << 20;
+
+/// More threads would only wait for memory.
+const MAX_THREADS: u64 = 4;
+
+/// Reads the records of a source up to `end`.
+pub(super) fn load(source: &Arc<Source>, end: u64) -> io::Result<Result<Contents, NoSession>> {
+    let (header, mut first, rest) = match header(source, end)? {
+        Ok(found) => found,
+        Err(no_session) => return Ok(Err(no_session)),
+    };
+    for part in parts(source, rest..end)? {
+        first.join(part);
+    }
+    first.bridge();
+    Ok(Ok(Contents {
+        header,
+        entries: first.entries.into_iter().map(Arc::new).collect(),
+        damage: first.gaps.into_iter().map(|gap| gap.damage).collect(),
+    }))
+}
+
+/// Reads what another program added to an open file. Records only.
+pub(super) fn load_more(
+    source: &Arc<Source>,
+    range: Range<u64>,
+) -> io::Result<(Vec<Arc<Entry>>, Vec<Damage>)> {
+    let part = Part::read(source, range)?;
+    Ok((
+        part.entries.into_iter().map(Arc::new).collect(),
+        part.gaps.into_iter().map(|gap| gap.damage).collect(),
+    ))
+}
+
+/// The header alone, if it stands within so many bytes.
+pub(super) fn load_header(source: &Arc<Source>, within: u64) -> io::Result<Option<Header>> {
+    Ok(header(source, within)?.ok().map(|(header, ..)| header))
+}
+
+/// The header, what stood in the lines up to it, and where the other lines begin.
+type HeaderFound = (Header, Part, u64);
+
+fn header(source: &Arc<Source>, end: u64) -> io::Result<Result<HeaderFound, NoSession>> {
+    let mut lines = Lines::of(source, 0..end);
+    let mut scanner = Scanner::default();
+    let mut part = Part::default();
+    let mut header = None;
+    while let Some((at, line)) = lines.next()? {
+        part.lines += 1;
+        let text = text_of(Cow::Borrowed(line));
+        let next = at + line.len() as u64 + 1;
+        let pieces = match scanner.line(&text, 0..text.len(), part.lines) {
+            Ok(pieces) => pieces,
+            Err(NotAHeader { line }) => return Ok(Err(not_a_header(&text, line))),
+        };
+        for piece in pieces {
+            match (&header, &piece.head) {
+                (None, Some(head)) => {
+                    header = Some(Header::read(&text[piece.range], head.file_version()));
+                }
+                _ => part.take(piece, &Place::of(source, at, &text, is_utf8(&text))),
+            }
+        }
+        if let Some(header) = header.take() {
+            return Ok(Ok((header, part, next.min(end))));
+        }
+    }
+    Ok(Err(NoSession::Nothing))
+}
+
+fn not_a_header(text: &str, line: usize) -> NoSession {
+    let is_entry = Head::parse(text.trim_start_matches('\u{feff}').trim())
+        .is_some_and(|head| head.is_surely_record(3.0));
+    if is_entry {
+        NoSession::HeaderLost { line }
+    } else {
+        NoSession::NotAHeader { line }
+    }
+}
+
+fn parts(source: &Arc<Source>, range: Range<u64>) -> io::Result<Vec<Part>> {
+    let processors = thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    let len = range.end.saturating_sub(range.start);
+    let threads = (len / WORTH_A_THREAD).clamp(1, processors.min(MAX_THREADS));
+    if threads == 1 {
+        return Ok(vec![Part::read(source, range)?]);
+    }
+    let mut cuts = vec![range.start];
+    for number in 1..threads {
+        let from = (range.start + len / threads * number).max(cuts[cuts.len() - 1]);
+        cuts.push(line_start(source, from, range.end)?);
+    }
+    cuts.push(range.end);
+    thread::scope(|scope| {
+        let rest: Vec<_> = cuts[1..]
+            .windows(2)
+            .map(|cut| (cut[0], cut[1]))
+            .map(|(from, to)| scope.spawn(move || Part::read(source, from..to)))
+            .collect();
+        let mut parts = vec![Part::read(source, cuts[0]..cuts[1])?];
+        for thread in rest {
+            let part = thread
+                .join()
+                .map_err(|_| io::Error::other("a reader ended early"))?;
+            parts.push(part?);
+        }
+        Ok(parts)
+    })
+}
+
+/// Where the first line after `from` begins.
+fn line_start(source: &Source, from: u64, end: u64) -> io::Result<u64> {
+    const STEP: u64 = 64 << 10;
+    let mut at = from;
+    while at < end {
+        let block = source.read(at..(at + STEP).min(end))?;
+        match memchr(b'\n', &block) {
+            Some(found) => return Ok(at + found as u64 + 1),
+            None if block.is_empty() => break,
+            None => at += block.len() as u64,
+        }
+    }
+    Ok(end)
+}
+
+/// What some lines of a file hold.
+#[derive(Default)]
+struct Part {
+    entries: Vec<Entry>,
+    gaps: Vec<Gap>,
+    /// Lines that were read.
+    lines: usize,
+}
+
+/// Damage, and what is needed to lead a branch over it.
+struct Gap {
+    damage: Damage,
+    /// Entries before it.
+    before: usize,
+    /// Who the record was, if that much can be read: id and parent.
+    was: Option<(EntryId, Option<EntryId>)>,
+}
+
+impl Gap {
+    /// The record that was here, if it is one of the lost ones: its id and its parent.
+    fn record(
+        &self,
+        entries: &[Entry],
+        lost: &HashMap<EntryId, usize>,
+    ) -> Option<(EntryId, Option<EntryId>)> {
+        if let Some((id, parent)) = &self.was {
+            return lost.contains_key(id).then(|| (id.clone(), parent.clone()));
+        }
+        let id = entries.get(self.before)?.parent()?;
+        let before = self.before.checked_sub(1).and_then(|at| entries.get(at));
+        (lost.get(id) == Some(&self.before))
+            .then(|| (id.clone(), before.map(|entry| entry.id().clone())))
+    }
+}
+
+/// Where the line of a piece is.
+struct Place<'a> {
+    source: &'a Arc<Source>,
+    at: u64,
+    text: &'a str,
+    /// Places in the text are places in the bytes.
+    exact: bool,
+}
+
+impl<'a> Place<'a> {
+    fn of(source: &'a Arc<Source>, at: u64, text: &'a str, exact: bool) -> Self {
+        Self {
+            source,
+            at,
+            text,
+            exact,
+        }
+    }
+
+    fn line(&self, range: Range<usize>) -> Line {
+        if !self.exact {
+            return Line::own(self.text[range].to_owned());
+        }
+        stored(self.source, self.at, range)
+    }
+}
+
+fn stored(source: &Arc<Source>, at: u64, range: Range<usize>) -> Line {
+    Line::Stored {
+        source: Arc::clone(source),
+        range: at + range.start as u64..at + range.end as u64,
+    }
+}
+
+impl Part {
+    fn read(source: &Arc<Source>, range: Range<u64>) -> io::Result<Self> {
+        let mut lines = Lines::of(source, range);
+        let mut part = Self::default();
+        let mut scanner = Scanner { version: Some(3.0) };
+        let mut ids = Shared::default();
+        while let Some((at, line)) = lines.next()? {
+            part.lines += 1;
+            let range = trimmed(line);
+            if range.is_empty() {
+                continue;
+            }
+            match skim::whole(&line[range.clone()]).filter(|head| head.kind != "session") {
+                Some(head) => {
+                    let entry = skimmed(&head, stored(source, at, range), &mut ids);
+                    part.entries.push(entry);
+                }
+                None => part.read_carefully(&mut scanner, source, at, line),
+            }
+        }
+        Ok(part)
+    }
+
+    fn read_carefully(
+        &mut self,
+        scanner: &mut Scanner,
+        source: &Arc<Source>,
+        at: u64,
+        line: &[u8],
+    ) {
+        let text = text_of(Cow::Borrowed(line));
+        // The number tells a first line, which may begin with a byte order mark; none of these is.
+        let number = self.lines + 1;
+        let place = Place::of(source, at, &text, is_utf8(&text));
+        for piece in scanner
+            .line(&text, 0..text.len(), number)
+            .unwrap_or_default()
+        {
+            let line = self.lines;
+            self.take(Piece { line, ..piece }, &place);
+        }
+    }
+
+    /// Takes a piece that is no header.
+    fn take(&mut self, piece: Piece<'_>, place: &Place<'_>) {
+        let bytes = piece.range.len();
+        let was = match &piece.head {
+            Some(_) => None,
+            None => skim::head(place.text[piece.range.clone()].as_bytes())
+                .map(|head| (head.id.into(), head.parent.map(EntryId::from))),
+        };
+        let read = match piece.head {
+            Some(head) => read_carefully(head, place.line(piece.range)),
+            None => Err("not a whole JSON record"),
+        };
+        match read {
+            Ok(entry) => self.entries.push(entry),
+            Err(reason) => self.gaps.push(Gap {
+                damage: Damage {
+                    line: piece.line,
+                    bytes,
+                    reason,
+                },
+                before: self.entries.len(),
+                was,
+            }),
+        }
+    }
+
+    fn join(&mut self, next: Self) {
+        for mut gap in next.gaps {
+            gap.damage.line += self.lines;
+            gap.before += self.entries.len();
+            self.gaps.push(gap);
+        }
+        self.entries.extend(next.entries);
+        self.lines += next.lines;
+    }
+
+    /// Puts an entry without content in the place of every unreadable record that a later one names
+    /// as its parent, so that a branch loses that record and not everything before it. Which record
+    /// it was says its head, or else that its child stands directly behind it; then the entry
+    /// before it is taken for its parent.
+    fn bridge(&mut self) {
+        if self.gaps.is_empty() {
+            return;
+        }
+        let ids: HashSet<EntryId> = self
+            .entries
+            .iter()
+            .map(|entry| entry.id().clone())
+            .collect();
+        let mut lost: HashMap<EntryId, usize> = HashMap::new();
+        for (at, entry) in self.entries.iter().enumerate() {
+            if let Some(parent) = entry.parent().filter(|parent| !ids.contains(*parent)) {
+                lost.entry(parent.clone()).or_insert(at);
+            }
+        }
+        let mut bridges = Vec::new();
+        for gap in self.gaps.iter().rev() {
+            let Some((id, parent)) = gap.record(&self.entries, &lost) else {
+                continue;
+            };
+            lost.remove(&id);
+            if let Some(parent) = parent.as_ref().filter(|parent| !ids.contains(*parent)) {
+                lost.insert(parent.clone(), gap.before);
+            }
+            bridges.push((gap.before, unreadable(id, parent)));
+        }
+        // From the last one on, so that places stay what they are.
+        for (at, entry) in bridges {
+            self.entries.insert(at, entry);
+        }
+    }
+}
+
+/// An entry in the place of one that cannot be read.
+fn unreadable(id: EntryId, parent: Option<EntryId>) -> Entry {
+    let line = json!({"type": UNREADABLE, "id": id, "parentId": parent, "timestamp": ""});
+    Entry::stored(
+        id,
+        parent,
+        "",
+        EntryKind::Other,
+        Line::own(line.to_string()),
+    )
+}
+
+/// The type of entries that stand for unreadable ones. Like any unknown type it is no context.
+pub(super) const UNREADABLE: &str = "unreadable";
+
+/// Whether the text is the bytes that were read.
+#[expect(clippy::ptr_arg, reason = "it is the kind of `Cow` that tells")]
+fn is_utf8(text: &Cow<'_, str>) -> bool {
+    matches!(text, Cow::Borrowed(_))
+}
+
+/// Without white space at both ends.
+fn trimmed(line: &[u8]) -> Range<usize> {
+    let start = line.len() - line.trim_ascii_start().len();
+    start..start.max(line.trim_ascii_end().len())
+}
+
+/// Ids that were made last: most parents are the entry before.
+#[derive(Default)]
+struct Shared {
+    last: Option<EntryId>,
+}
+
+fn skimmed(head: &Skimmed<'_>, line: Line, ids: &mut Shared) -> Entry {
+    let parent = head.parent.map(|parent| match &ids.last {
+        Some(last) if last.as_str() == parent => last.clone(),
+        _ => EntryId::from(parent),
+    });
+    let id = EntryId::from(head.id);
+    ids.last = Some(id.clone());
+    Entry::stored(
+        id,
+        parent,
+        head.timestamp,
+        EntryKind::parse(head.kind),
+        line,
+    )
+}
+
+fn read_carefully(head: Head<'_>, line: Line) -> Result<Entry, &'static str> {
+    let Some(kind) = head.kind.text() else {
+        return Err("a record without a type");
+    };
+    if kind == "session" {
+        return Err("a second session header");
+    }
+    let Some(id) = head.id.text() else {
+        return Err("a record without an id");
+    };
+    let timestamp = match &head.timestamp {
+        Loose::Text(text) => Cow::Borrowed(&**text),
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the clock's range is checked later"
+        )]
+        Loose::Number(ms) => Cow::Owned(iso_from_ms(*ms as i64)),
+        _ => Cow::Borrowed(""),
+    };
+    let parent = head.parent.text().map(EntryId::from);
+    let kind = EntryKind::parse(kind);
+    Ok(Entry::stored(id.into(), parent, &timestamp, kind, line))
+}

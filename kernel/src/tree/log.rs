@@ -1,0 +1,327 @@
+//! Appending to a session file, so that nothing is ever glued to a torn line or lost with one, and
+//! noticing what other programs did to the file meanwhile (`kernel.md` §2.4).
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// What a log needs of the system; tests put failing ones in between.
+pub(super) trait Disk: Send + Sync {
+    fn size(&mut self) -> io::Result<u64>;
+    /// One write call at the end of the file; may take only a part.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<usize>;
+    /// Where the last write ended, also when others write to the file.
+    fn position(&mut self) -> io::Result<u64>;
+    fn truncate(&mut self, size: u64) -> io::Result<()>;
+    fn byte_at(&mut self, at: u64) -> io::Result<u8>;
+}
+
+impl Disk for File {
+    fn size(&mut self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match self.write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                done => return done,
+            }
+        }
+    }
+
+    fn position(&mut self) -> io::Result<u64> {
+        self.stream_position()
+    }
+
+    fn truncate(&mut self, size: u64) -> io::Result<()> {
+        self.set_len(size)
+    }
+
+    fn byte_at(&mut self, at: u64) -> io::Result<u8> {
+        // The file is in append mode, so the position means nothing to writes.
+        self.seek(SeekFrom::Start(at))?;
+        let mut byte = [0];
+        self.read_exact(&mut byte)?;
+        Ok(byte[0])
+    }
+}
+
+/// What has become of a file since the last write.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Nothing.
+    Same,
+    /// Another program appended these bytes (S18).
+    Grown(Range<u64>),
+    /// Another program made it shorter: entries that were stored are gone.
+    Cut { from: u64, to: u64 },
+    /// Its name is gone; the open file still holds everything.
+    Removed,
+    /// Another file has its name.
+    Replaced,
+}
+
+/// A file that is open for appending.
+pub(super) struct Log {
+    path: PathBuf,
+    disk: Box<dyn Disk>,
+    /// Size after our last write; another size means that somebody else wrote.
+    end: u64,
+    /// The last line has no end, so the next write has to begin with one.
+    torn: bool,
+    /// What others wrote between a look and the write after it.
+    missed: Vec<Range<u64>>,
+    identity: Option<Identity>,
+}
+
+impl Log {
+    /// Opens an existing file; its content is not touched.
+    pub(super) fn open(path: &Path) -> io::Result<(Self, File)> {
+        let mut file = OpenOptions::new().read(true).append(true).open(path)?;
+        let end = file.size()?;
+        let torn = is_torn(&mut file, end)?;
+        Self::of(path, file, end, torn)
+    }
+
+    /// Creates the file and its folder; fails if the file exists. Leaves no file when the content
+    /// does not fit (S11, S12).
+    pub(super) fn create(
+        path: &Path,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<(Self, File)> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create_new(true)
+            .open(path)?;
+        let mut out = BufWriter::with_capacity(1 << 16, &mut file);
+        let written = content(&mut out).and_then(|()| out.flush());
+        // Its own attempt to write what is left would be a second one.
+        let _ = out.into_parts();
+        let created = written
+            .and_then(|()| file.size())
+            .and_then(|end| Self::of(path, file, end, false));
+        if created.is_err() {
+            // The failure to report is the first one.
+            let _ = fs::remove_file(path);
+        }
+        created
+    }
+
+    /// The log, and the file to read from.
+    fn of(path: &Path, file: File, end: u64, torn: bool) -> io::Result<(Self, File)> {
+        let reader = file.try_clone()?;
+        let log = Self {
+            path: path.to_owned(),
+            identity: Identity::of(&file.metadata()?),
+            disk: Box::new(file),
+            end,
+            torn,
+            missed: Vec::new(),
+        };
+        Ok((log, reader))
+    }
+
+    /// Size of the file as far as it is known here.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Looks at what other programs did. Growth is told once.
+    pub(super) fn look(&mut self) -> io::Result<Fate> {
+        match fs::metadata(&self.path) {
+            Ok(named) if Identity::of(&named) != self.identity => return Ok(Fate::Replaced),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Fate::Removed),
+            // A folder that may not be searched any more says nothing of the open file.
+            _ => {}
+        }
+        if let Some(range) = self.missed.pop() {
+            return Ok(Fate::Grown(range));
+        }
+        let (from, to) = (self.end, self.disk.size()?);
+        if to == from {
+            return Ok(Fate::Same);
+        }
+        if to < from {
+            return Ok(Fate::Cut { from, to });
+        }
+        self.torn = is_torn(&mut *self.disk, to)?;
+        self.end = to;
+        Ok(Fate::Grown(from..to))
+    }
+
+    /// Appends one line in one write call (S13), and answers where it begins. On failure the file is
+    /// as before, or the next line will begin with a line end (S04).
+    pub(super) fn append(&mut self, line: &str) -> io::Result<u64> {
+        let start = if self.torn { "\n" } else { "" };
+        let text = format!("{start}{line}\n");
+        let written = self.disk.append(text.as_bytes());
+        let taken = *written.as_ref().unwrap_or(&0);
+        let at = self.written(taken as u64);
+        if taken == text.len() {
+            self.torn = false;
+            return Ok(at + start.len() as u64);
+        }
+        self.take_back(at);
+        Err(written.err().unwrap_or_else(|| {
+            let message = format!(
+                "no space left on device after {taken} of {} bytes",
+                text.len()
+            );
+            io::Error::new(io::ErrorKind::StorageFull, message)
+        }))
+    }
+
+    /// So many bytes were written; answers where they begin.
+    fn written(&mut self, taken: u64) -> u64 {
+        if taken == 0 {
+            return self.end;
+        }
+        let end = self.disk.position().unwrap_or(self.end + taken);
+        let at = end.saturating_sub(taken).max(self.end);
+        if at > self.end {
+            self.missed.push(self.end..at);
+        }
+        self.end = at + taken;
+        at
+    }
+
+    /// Removes a half written line, unless another process wrote behind it.
+    fn take_back(&mut self, at: u64) {
+        if at == self.end {
+            return;
+        }
+        let last = self.disk.size().is_ok_and(|size| size == self.end);
+        if last && self.disk.truncate(at).is_ok() {
+            self.end = at;
+        } else {
+            self.torn = true;
+        }
+    }
+}
+
+fn is_torn(disk: &mut dyn Disk, size: u64) -> io::Result<bool> {
+    Ok(size > 0 && disk.byte_at(size - 1)? != b'\n')
+}
+
+/// Which file it is, whatever it is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    number: u64,
+}
+
+impl Identity {
+    #[cfg(unix)]
+    fn of(file: &fs::Metadata) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt;
+        Some(Self {
+            device: file.dev(),
+            number: file.ino(),
+        })
+    }
+
+    #[cfg(not(unix))]
+    fn of(_: &fs::Metadata) -> Option<Self> {
+        None
+    }
+}
+
+/// Makes the name of a new file as lasting as its content.
+pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    if let Some(folder) = path.parent() {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(())
+}
+
+/// Writes a file anew beside the old one and puts it in its place, so that at every moment one of
+/// the two is whole (S19). Links and permissions stay.
+pub(super) fn rewrite(path: &Path, text: &str) -> io::Result<()> {
+    let path = fs::canonicalize(path)?;
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let beside = path.with_file_name(name);
+    let written = write_synced(&beside, text, &path).and_then(|()| fs::rename(&beside, &path));
+    if written.is_err() {
+        // The failure to report is the first one.
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}
+
+fn write_synced(path: &Path, text: &str, model: &Path) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.set_permissions(fs::metadata(model)?.permissions())?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+pub(super) mod faults {
+    //! A disk that fills up.
+
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    pub(in super::super) struct Full {
+        disk: Box<dyn Disk>,
+        room: Arc<AtomicU64>,
+        can_truncate: bool,
+    }
+
+    impl Log {
+        /// Puts a limit on what the file takes from now on.
+        pub(in super::super) fn limit(self, room: &Arc<AtomicU64>, can_truncate: bool) -> Self {
+            let disk = Full {
+                disk: self.disk,
+                room: Arc::clone(room),
+                can_truncate,
+            };
+            Self {
+                disk: Box::new(disk),
+                ..self
+            }
+        }
+    }
+
+    impl Disk for Full {
+        fn size(&mut self) -> io::Result<u64> {
+            self.disk.size()
+        }
+
+        fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let room = self.room.load(Ordering::Relaxed);
+            let taken = bytes.len().min(usize::try_from(room).unwrap());
+            if taken == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.room.fetch_sub(taken as u64, Ordering::Relaxed);
+            self.disk.append(&bytes[..taken])
+        }
+
+        fn position(&mut self) -> io::Result<u64> {
+            self.disk.position()
+        }
+
+        fn truncate(&mut self, size: u64) -> io::Result<()> {
+            if self.can_truncate {
+                self.disk.truncate(size)
+            } else {
+                Err(io::ErrorKind::Other.into())
+            }
+        }
+
+        fn byte_at(&mut self, at: u64) -> io::Result<u8> {
+            self.disk.byte_at(at)
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Opening a session's file, or only reading it (`kernel.md` S15, S16, S18, S19).
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::lease::{Lease, LeaseError};
+use super::load::{Contents, NoSession, load};
+use super::source::{Source, text_of};
+use super::storage::Storage;
+use super::{Ids, Place, SessionTree, TreeError, log, migrate};
+
+impl SessionTree {
+    /// Opens a file for reading and appending. A path without a file becomes a new session bound to
+    /// exactly that path, an empty file gets a header; `cwd` is for these two (S15). Older versions
+    /// are rewritten once (S19). Nobody else can open it so until this tree is dropped or closed
+    /// (S18).
+    ///
+    /// # Errors
+    /// [`TreeError::Held`], [`TreeError::NotASession`], [`TreeError::Read`] or [`TreeError::Write`];
+    /// the file is then untouched.
+    pub fn open(path: &Path, cwd: &Path, ids: Ids) -> Result<Self, TreeError> {
+        // Looked at first: what is no file needs no lease, and gets a better answer.
+        match regular(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let place = Place::Pending(path.to_owned());
+                return Ok(Self::starting(cwd, None, None, place, ids));
+            }
+            known => known.map_err(|error| TreeError::read(path, error))?,
+        }
+        let lease = lease(path)?;
+        Self::open_held(path, cwd, ids, lease)
+    }
+
+    /// As [`SessionTree::open`], with a lease that the caller has waited for.
+    ///
+    /// # Errors
+    /// As [`SessionTree::open`].
+    pub fn open_held(
+        path: &Path,
+        cwd: &Path,
+        ids: Ids,
+        lease: Option<Lease>,
+    ) -> Result<Self, TreeError> {
+        let read_error = |error| TreeError::read(path, error);
+        let write_error = |error| TreeError::write(path, error);
+        regular(path).map_err(read_error)?;
+        let unguarded = lease.is_none();
+        // Readable is what it has to be first: the sentence should name the right permission.
+        fs::File::open(path).map_err(read_error)?;
+        let mut storage = Storage::open(path, lease).map_err(write_error)?;
+        let mut tree = if storage.end() == 0 {
+            let tree = Self::in_memory(cwd, None, ids);
+            storage.append(&tree.header.line()?).map_err(write_error)?;
+            tree
+        } else {
+            let contents = contents(path, storage.source(), storage.end())?;
+            match migrated(path, storage.source(), &contents, &ids)? {
+                None => Self::with_contents(contents, ids),
+                Some(text) => {
+                    log::rewrite(path, &text).map_err(write_error)?;
+                    storage = storage.reopened().map_err(write_error)?;
+                    let contents = self::contents(path, storage.source(), storage.end())?;
+                    Self::with_contents(contents, ids)
+                }
+            }
+        };
+        tree.place = Place::File(Box::new(storage));
+        if unguarded {
+            tree.notices.push(format!(
+                "The session file {} cannot be reserved for this process, because its folder \
+                 cannot be written. Take care that nobody else continues it meanwhile.",
+                path.display()
+            ));
+        }
+        Ok(tree)
+    }
+
+    /// Reads a file into a tree of its own: nothing is written, later appends stay in memory, and
+    /// whoever has the session open keeps it.
+    ///
+    /// # Errors
+    /// [`TreeError::NotASession`] or [`TreeError::Read`].
+    pub fn read(path: &Path, ids: Ids) -> Result<Self, TreeError> {
+        let read_error = |error| TreeError::read(path, error);
+        regular(path).map_err(read_error)?;
+        let source = Arc::new(Source::File(fs::File::open(path).map_err(read_error)?));
+        let size = source.size().map_err(read_error)?;
+        let contents = contents(path, &source, size)?;
+        let Some(text) = migrated(path, &source, &contents, &ids)? else {
+            return Ok(Self::with_contents(contents, ids));
+        };
+        let size = text.len() as u64;
+        let source = Arc::new(Source::Text(text.into_bytes()));
+        Ok(Self::with_contents(
+            self::contents(path, &source, size)?,
+            ids,
+        ))
+    }
+
+    /// Reads the bytes of a session file. `name` is only for errors.
+    ///
+    /// # Errors
+    /// [`TreeError::NotASession`].
+    pub fn from_bytes(name: &Path, bytes: Vec<u8>, ids: Ids) -> Result<Self, TreeError> {
+        let size = bytes.len() as u64;
+        let source = Arc::new(Source::Text(bytes));
+        let contents = contents(name, &source, size)?;
+        match migrated(name, &source, &contents, &ids)? {
+            None => Ok(Self::with_contents(contents, ids)),
+            Some(text) => Self::from_bytes(name, text.into_bytes(), ids),
+        }
+    }
+
+    fn with_contents(contents: Contents, ids: Ids) -> Self {
+        let mut tree = Self::with_entries(contents.header, contents.entries, Place::Memory, ids);
+        tree.damage = contents.damage;
+        tree
+    }
+}
+
+/// A lease on the file; `None` where none can be had.
+pub(super) fn lease(path: &Path) -> Result<Option<Lease>, TreeError> {
+    match Lease::acquire(path) {
+        Ok(lease) => Ok(Some(lease)),
+        Err(LeaseError::Held(holder)) => Err(TreeError::Held {
+            path: path.to_owned(),
+            holder,
+        }),
+        Err(LeaseError::Io(_)) => Ok(None),
+    }
+}
+
+/// A pipe or a device is no session, and reading it might never end.
+fn regular(path: &Path) -> io::Result<()> {
+    let kind = fs::metadata(path)?;
+    if kind.is_dir() {
+        return Err(io::Error::new(
+            io::ErrorKind::IsADirectory,
+            "it is a directory",
+        ));
+    }
+    if !kind.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is not a regular file",
+        ));
+    }
+    Ok(())
+}
+
+fn contents(path: &Path, source: &Arc<Source>, size: u64) -> Result<Contents, TreeError> {
+    let loaded = load(source, size).map_err(|error| TreeError::read(path, error))?;
+    loaded.map_err(|reason| TreeError::NotASession {
+        path: path.to_owned(),
+        reason: match reason {
+            NoSession::Nothing => "it holds no readable record".to_owned(),
+            NoSession::NotAHeader { line } => {
+                format!("line {line}, its first readable record, is not a session header")
+            }
+            NoSession::HeaderLost { line } => format!(
+                "line {line} is an entry, but the session header that belongs before it is \
+                 missing or damaged. `pliant session doctor --write-copy` makes a copy with a new \
+                 header"
+            ),
+        },
+    })
+}
+
+/// The text to put in the file's place if it is of an older version.
+fn migrated(
+    path: &Path,
+    source: &Source,
+    contents: &Contents,
+    ids: &Ids,
+) -> Result<Option<String>, TreeError> {
+    if !contents.header.is_older_version() {
+        return Ok(None);
+    }
+    let read_error = |error| TreeError::read(path, error);
+    let size = source.size().map_err(read_error)?;
+    let bytes = source.read(0..size).map_err(read_error)?;
+    let text = text_of(bytes.into());
+    Ok(Some(migrate::migrate(&text, |taken| ids.entry_id(taken))))
+}
