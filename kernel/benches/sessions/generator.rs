@@ -250,9 +250,9 @@ impl Generator {
 
     fn tool_result(&mut self, call: usize) -> io::Result<()> {
         let size = match self.dice.below(100) {
-            0..55 => self.dice.between(150, 1500),
-            55..88 => self.dice.between(1500, 6000),
-            88..98 => self.dice.between(6000, 16_000),
+            0..58 => self.dice.between(150, 1500),
+            58..89 => self.dice.between(1500, 6000),
+            89..99 => self.dice.between(6000, 16_000),
             _ => self.dice.between(20_000, 50_000),
         };
         let name = if call.is_multiple_of(4) {
