@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+pub mod histories;
 pub mod model_server;
 pub mod reply;
 

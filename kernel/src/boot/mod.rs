@@ -20,6 +20,7 @@ use crate::models::{
 };
 use crate::prompt::{PromptOptions, context_files};
 use crate::registry::{Kind, Rank, Registry, Source};
+use crate::run::repair_notice;
 use crate::session::{Equipment, Session, SessionStart, ToolSelection};
 use crate::settings::Settings;
 use crate::tree::{self, Ids, SessionTree, TreeError};
@@ -250,6 +251,7 @@ impl Kernel {
     pub async fn open_session(&self, open: OpenOptions) -> Result<Session, OpenError> {
         let (tree, reason) = self.tree(&open.session)?;
         let mut notices = damage_notices(&tree);
+        notices.extend(repair_notice(tree.context()));
         let ModelChoice { model, level } = self.choose_model(&open, &tree, &mut notices).await?;
         let said = tree.settings().thinking_level;
         let default = self.settings.used().default_thinking_level;

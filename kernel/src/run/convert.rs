@@ -15,14 +15,14 @@ const RETURNED: &str =
 /// Converted messages, kept from request to request. A message that stays the same value converts to
 /// the same value, which is how later layers know that nothing before it changed.
 #[derive(Debug, Default)]
-pub struct Converted {
+pub(super) struct Converted {
     from: Vec<Arc<Message>>,
     to: Vec<Option<Arc<Message>>>,
 }
 
 impl Converted {
     /// Brings the conversion up to date with the projection and answers the transcript to send.
-    pub fn update(&mut self, projection: &[Arc<Message>]) -> Vec<Arc<Message>> {
+    pub(super) fn update(&mut self, projection: &[Arc<Message>]) -> Vec<Arc<Message>> {
         let same = self
             .from
             .iter()

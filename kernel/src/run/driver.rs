@@ -163,8 +163,8 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
                 session_id: Some(self.host.conversation()),
                 ..self.host.stream_options()
             },
+            messages: self.host.transcript(&selection.model),
             model: selection.model,
-            messages: self.host.transcript(),
             conversation: Some(self.host.conversation()),
             now_ms: self.host.now_ms(),
         };

@@ -6,6 +6,7 @@ mod driver;
 mod hooks;
 mod loadout;
 mod prepare;
+mod repair;
 mod settle;
 
 use std::sync::Arc;
@@ -21,8 +22,8 @@ use crate::agent;
 use crate::models::ModelClient;
 use crate::registry::{HandlerFailure, Registry, Snapshot, Source};
 
-pub use convert::Converted;
 pub use loadout::Loadout;
+pub use repair::{Transcript, repair_notice};
 
 /// What a run needs of the session it belongs to.
 pub trait RunHost: Send + Sync {
@@ -65,8 +66,8 @@ pub trait RunHost: Send + Sync {
     /// The projection of the branch (S35).
     fn context(&self) -> Vec<Arc<Message>>;
 
-    /// The projection as a model is sent it (`kernel.md` §1.5).
-    fn transcript(&self) -> Vec<Arc<Message>>;
+    /// The projection as the model is sent it (`kernel.md` §1.5).
+    fn transcript(&self, model: &Model) -> Vec<Arc<Message>>;
 
     /// One batch of steering messages.
     fn take_steering(&self) -> Vec<Message>;

@@ -23,7 +23,7 @@ use crate::models::{Catalog, ModelClient};
 use crate::pipeline::{self, Passage, Prompt, PromptError, Scene, WhenActive};
 use crate::prompt::PromptOptions;
 use crate::registry::{Callers, Dispatcher, HandlerFailure, HookPoint, Registry, Source};
-use crate::run::{self, Converted};
+use crate::run::{self, Transcript};
 use crate::settings::Settings;
 use crate::tree::{EntryBody, Header, ModelChange, SessionTree, ThinkingLevelChange};
 
@@ -120,7 +120,7 @@ struct Shared {
     tree: Mutex<SessionTree>,
     state: Mutex<State>,
     queues: Mutex<Queues>,
-    converted: Mutex<Converted>,
+    transcript: Mutex<Transcript>,
     claims: Arc<Claims>,
     /// Ends what runs outside a run (commands, input handlers); made anew when it has been used.
     abort: Mutex<CancellationToken>,
@@ -169,7 +169,7 @@ impl Session {
                 loadout: None,
             }),
             queues: Mutex::new(Queues::new(modes.0, modes.1)),
-            converted: Mutex::default(),
+            transcript: Mutex::default(),
             claims: Arc::default(),
             abort: Mutex::default(),
             subscribers: Subscribers::default(),

@@ -100,9 +100,9 @@ impl RunHost for Arc<Shared> {
         self.tree().context().to_vec()
     }
 
-    fn transcript(&self) -> Vec<Arc<Message>> {
+    fn transcript(&self, model: &Model) -> Vec<Arc<Message>> {
         let tree = self.tree();
-        lock(&self.converted).update(tree.context())
+        lock(&self.transcript).update(tree.context(), model)
     }
 
     fn take_steering(&self) -> Vec<Message> {

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
+use super::damage::{Damage, Tally};
 use super::ids::tool_name;
-use super::repair::{Call, is_same_model};
+use super::image::{self, DAMAGED, OMITTED, OMITTED_OF_TOOL};
+use super::repair::{Call, is_same_model, sent_answer};
 use crate::message::{
     AssistantMessage, Content, Message, MessageContent, ToolCall, ToolResultMessage, UserMessage,
 };
 use crate::model::Model;
-
-pub(super) const IMAGE_OMITTED: &str = "(image omitted: model does not support images)";
-const TOOL_IMAGE_OMITTED: &str = "(tool image omitted: model does not support images)";
 
 /// What becomes of a block.
 enum Edit {
@@ -26,7 +25,10 @@ impl Edit {
 }
 
 /// The edited blocks; `None` when all are kept as they are.
-fn edit(blocks: &[Content], mut rule: impl FnMut(usize, &Content) -> Edit) -> Option<Vec<Content>> {
+fn edit<'a>(
+    blocks: &'a [Content],
+    mut rule: impl FnMut(usize, &'a Content) -> Edit,
+) -> Option<Vec<Content>> {
     let edits: Vec<Edit> = blocks
         .iter()
         .enumerate()
@@ -46,21 +48,61 @@ fn edit(blocks: &[Content], mut rule: impl FnMut(usize, &Content) -> Edit) -> Op
     Some(edited.collect())
 }
 
-/// Text and images only; images become a placeholder, a run of them one, where none can be seen.
-fn edit_visible(blocks: &[Content], model: &Model, placeholder: &str) -> Option<Vec<Content>> {
+/// Text and images only. An image that cannot be seen becomes a placeholder, a run of them one.
+fn edit_visible(blocks: &[Content], model: &Model, omitted: &str) -> Option<Vec<Content>> {
     let takes_images = model.takes_images();
-    let mut follows_placeholder = false;
+    let mut before = None;
     edit(blocks, |_, block| match block {
         Content::Text(text) => {
-            follows_placeholder = text.text == placeholder;
+            before = Some(text.text.as_str());
             Edit::Keep
         }
-        Content::Image(_) if takes_images => Edit::Keep,
-        Content::Image(_) if !std::mem::replace(&mut follows_placeholder, true) => {
-            Edit::replace(Content::text(placeholder))
+        Content::Image(image) => {
+            let placeholder = match takes_images {
+                true if image::is_usable(image) => {
+                    before = None;
+                    return Edit::Keep;
+                }
+                true => DAMAGED,
+                false => omitted,
+            };
+            match before.replace(placeholder) == Some(placeholder) {
+                true => Edit::Drop,
+                false => Edit::replace(Content::text(placeholder)),
+            }
         }
-        _ => Edit::Drop,
+        Content::Thinking(_) | Content::ToolCall(_) | Content::Other(_) => Edit::Drop,
     })
+}
+
+/// Counts the blocks that are dropped or replaced for what they are.
+pub(super) fn count_damage(message: &Message, tally: &mut Tally) {
+    match message {
+        Message::User(UserMessage {
+            content: MessageContent::Blocks(blocks),
+            ..
+        }) => count_visible(blocks, tally),
+        Message::ToolResult(result) => count_visible(&result.content, tally),
+        _ => {
+            let blocks = sent_answer(message).map(|answer| answer.content.iter());
+            for block in blocks.into_iter().flatten() {
+                if matches!(block, Content::Other(_)) {
+                    tally.add(Damage::UnreadableBlock);
+                }
+            }
+        }
+    }
+}
+
+fn count_visible(blocks: &[Content], tally: &mut Tally) {
+    for block in blocks {
+        match block {
+            Content::Text(_) => {}
+            Content::Image(image) if image::is_usable(image) => {}
+            Content::Image(_) => tally.add(Damage::UnusableImage),
+            _ => tally.add(Damage::UnreadableBlock),
+        }
+    }
 }
 
 pub(super) fn prepare_user(
@@ -70,7 +112,7 @@ pub(super) fn prepare_user(
 ) -> Arc<Message> {
     let edited = match &user.content {
         MessageContent::Text(_) => None,
-        MessageContent::Blocks(blocks) => edit_visible(blocks, model, IMAGE_OMITTED),
+        MessageContent::Blocks(blocks) => edit_visible(blocks, model, OMITTED),
     };
     match edited {
         None => Arc::clone(message),
@@ -88,7 +130,7 @@ pub(super) fn prepare_result(
     model: &Model,
     call: &Call<'_>,
 ) -> Arc<Message> {
-    let content = edit_visible(&result.content, model, TOOL_IMAGE_OMITTED);
+    let content = edit_visible(&result.content, model, OMITTED_OF_TOOL);
     let name = tool_name(&call.call.name);
     if content.is_none() && result.tool_call_id == call.id && result.tool_name == name {
         return Arc::clone(message);

@@ -17,6 +17,21 @@ pub trait IdRule {
     fn accepts(&self, id: &str) -> bool;
 }
 
+/// Takes every id there is. What remains is that each call has an id, and no two the same: the least
+/// that whoever gets a transcript may rely on.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AnyId;
+
+impl IdRule for AnyId {
+    fn foreign(&self, id: &str, _from: &AssistantMessage) -> String {
+        id.to_owned()
+    }
+
+    fn accepts(&self, id: &str) -> bool {
+        !id.is_empty()
+    }
+}
+
 /// A name that every service takes: other characters become `_`, what is too long is cut.
 #[must_use]
 pub fn tool_name(name: &str) -> Cow<'_, str> {

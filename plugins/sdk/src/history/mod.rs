@@ -5,22 +5,25 @@
 //! any service accepts: calls and results paired, ids unique, nothing of another model that only
 //! that model understands. The stored messages are never changed. Nothing here fails.
 //!
-//! [`replay`] and [`render`] are for the prompt, [`prepare`] is for the messages, [`Preparer`]
+//! What was mended can be told: [`repairs`]. [`replay`] and [`render`] are for the prompt, [`prepare`] is for the messages, [`Preparer`]
 //! prepares a conversation that grows, [`ContextEstimate`] counts it.
 
 mod prompt;
 
 mod repair;
 
+mod damage;
 mod edit;
 mod ids;
+mod image;
 
 mod estimate;
 
+pub use damage::{Damage, Repair};
 pub use estimate::ContextEstimate;
-pub use ids::{IdRule, sanitize_id, short_hash, tool_name};
+pub use ids::{AnyId, IdRule, sanitize_id, short_hash, tool_name};
 pub use prompt::{patch_tools, render, render_update, replay};
-pub use repair::{NO_RESULT, Preparer, prepare};
+pub use repair::{NO_RESULT, Preparer, prepare, repairs};
 
 #[cfg(test)]
 mod tests;

@@ -3,8 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::edit::{prepare_answer, prepare_result, prepare_user};
-use super::ids::{IdRule, short_hash, tool_name};
+use super::damage::{Damage, Repair, Tally};
+use super::edit::{count_damage, prepare_answer, prepare_result, prepare_user};
+use super::ids::{AnyId, IdRule, short_hash, tool_name};
 use crate::message::{AssistantMessage, Content, Message, StopReason, ToolCall, ToolResultMessage};
 use crate::model::Model;
 
@@ -18,6 +19,15 @@ pub fn prepare(messages: &[Arc<Message>], model: &Model, ids: &dyn IdRule) -> Ve
     whole.extend(messages, model, ids).unwrap_or_default()
 }
 
+/// What [`prepare`] repairs of a transcript whatever the model is, each kind of damage once. A
+/// prepared transcript needs no repair.
+#[must_use]
+pub fn repairs(messages: &[Arc<Message>]) -> Vec<Repair> {
+    let mut whole = Preparer::default();
+    whole.plan(messages, &Model::default(), &AnyId);
+    whole.repairs()
+}
+
 /// Makes a growing transcript sendable, part by part. A message that needs no change stays the
 /// same `Arc`.
 ///
@@ -29,20 +39,25 @@ pub fn prepare(messages: &[Arc<Message>], model: &Model, ids: &dyn IdRule) -> Ve
 ///   do not fit; of the same model, only empty unsigned thinking and ids that no service takes.
 ///   Ids are unique; calls and results are renamed together. A call repeated word for word in one
 ///   message is one call.
-/// - Images become a placeholder for a model that sees none. Blocks and roles that a model cannot
-///   get are dropped. Tool names fit `[A-Za-z0-9_-]{1,64}`.
+/// - Images become a placeholder for a model that sees none, damaged ones for every model. Blocks
+///   and roles that a model cannot get are dropped. Tool names fit `[A-Za-z0-9_-]{1,64}`.
 ///
 /// Preparing parts gives what preparing the whole would, or nothing: see [`Preparer::extend`].
 #[derive(Debug, Default)]
 pub struct Preparer {
     /// Ids that were sent.
     sent: HashSet<String>,
+    /// How often a new id was made up for an id as stored.
+    renamed: HashMap<String, usize>,
     /// Ids, as stored, of calls that no later result answered.
     unanswered: HashSet<String>,
     /// Ids of calls that were left out; their results belong to no other call.
     unsent: HashSet<String>,
     /// Ids of results that no call claimed.
     unclaimed: HashSet<String>,
+    /// Ids, as stored, of calls that were sent.
+    called: HashSet<String>,
+    tally: Tally,
 }
 
 impl Preparer {
@@ -56,22 +71,58 @@ impl Preparer {
         model: &Model,
         ids: &dyn IdRule,
     ) -> Option<Vec<Arc<Message>>> {
-        if messages.iter().any(|message| self.reaches_back(message)) {
+        if self.reaches_back(messages) {
             return None;
         }
-        let mut calls = self.name_calls(messages, model, ids);
-        self.match_results(messages, &mut calls);
+        let calls = self.plan(messages, model, ids);
         Some(emit(messages, model, &calls))
     }
 
-    fn reaches_back(&self, message: &Message) -> bool {
-        match message {
-            Message::ToolResult(result) => self.unanswered.contains(&result.tool_call_id),
-            Message::Assistant(answer) if !self.unclaimed.is_empty() => answer
-                .tool_calls()
-                .any(|call| self.unclaimed.contains(&call.id)),
-            _ => false,
+    /// What was repaired of all the messages so far, each kind of damage once.
+    #[must_use]
+    pub fn repairs(&self) -> Vec<Repair> {
+        self.tally.repairs()
+    }
+
+    /// Which calls are sent, under which ids and with which results.
+    fn plan<'a>(
+        &mut self,
+        messages: &'a [Arc<Message>],
+        model: &Model,
+        ids: &dyn IdRule,
+    ) -> Vec<Call<'a>> {
+        let mut calls = self.name_calls(messages, model, ids);
+        self.match_results(messages, &mut calls);
+        for message in messages {
+            count_damage(message, &mut self.tally);
         }
+        calls
+    }
+
+    /// Whether a result belongs to a call that is prepared already, or a call to such a result.
+    /// Ids alone do not tell: some services begin to count anew with every answer.
+    fn reaches_back(&self, messages: &[Arc<Message>]) -> bool {
+        if self.unanswered.is_empty() && self.unclaimed.is_empty() {
+            return false;
+        }
+        let mut open: HashMap<&str, usize> = HashMap::new();
+        for message in messages {
+            if let Some(answer) = sent_answer(message) {
+                for (_, call) in distinct_calls(answer) {
+                    *open.entry(&call.id).or_default() += 1;
+                }
+            } else if let Message::ToolResult(result) = &**message {
+                match open.get_mut(result.tool_call_id.as_str()) {
+                    Some(calls) if *calls > 0 => {
+                        *calls -= usize::from(!is_placeholder(result));
+                    }
+                    _ if self.unanswered.contains(&result.tool_call_id) => return true,
+                    _ => {}
+                }
+            }
+        }
+        let mut left = open.iter().filter(|(_, calls)| **calls > 0);
+        left.any(|(id, _)| self.unclaimed.contains(*id))
     }
 
     fn name_calls<'a>(
@@ -83,12 +134,9 @@ impl Preparer {
         let mut calls: Vec<Call<'a>> = Vec::new();
         for (message, answer) in answers(messages) {
             let first = calls.len();
-            for (block, content) in answer.content.iter().enumerate() {
-                let Content::ToolCall(call) = content else {
-                    continue;
-                };
-                if calls[first..].iter().any(|other| other.repeats(call)) {
-                    continue;
+            for (block, call) in distinct_calls(answer) {
+                if tool_name(&call.name) != call.name {
+                    self.tally.add(Damage::UnusableToolName);
                 }
                 calls.push(Call {
                     message,
@@ -96,7 +144,11 @@ impl Preparer {
                     call,
                     id: self.new_id(&call.id, answer, model, ids),
                     result: None,
+                    has_placeholder: false,
                 });
+            }
+            for _ in calls[first..].len()..answer.tool_calls().count() {
+                self.tally.add(Damage::RepeatedCall);
             }
         }
         calls
@@ -110,62 +162,135 @@ impl Preparer {
         model: &Model,
         ids: &dyn IdRule,
     ) -> String {
-        let keep = is_same_model(answer, model) && ids.accepts(id);
+        let same_model = is_same_model(answer, model);
+        let keep = same_model && ids.accepts(id);
         let mut new = if keep {
             id.to_owned()
         } else {
             ids.foreign(id, answer)
         };
+        let mut is_usable = keep || !same_model;
         if !ids.accepts(&new) {
+            is_usable = false;
             new = ids.foreign(&format!("call_{}", short_hash(id)), answer);
         }
         // The bound only matters for a rule that maps everything to a few ids.
-        for attempt in 2..self.sent.len() + 3 {
+        for _ in 0..=self.sent.len() {
             if !self.sent.contains(&new) {
                 break;
             }
+            is_usable = false;
+            let attempt = self.renamed.entry(id.to_owned()).or_insert(1);
+            *attempt += 1;
             let made_up = format!("call_{}", short_hash(&format!("{id}#{attempt}")));
             new = ids.foreign(&made_up, answer);
+        }
+        if !is_usable {
+            self.tally.add(Damage::UnusableId);
         }
         self.sent.insert(new.clone());
         new
     }
 
-    fn match_results(&mut self, messages: &[Arc<Message>], calls: &mut [Call<'_>]) {
-        let mut by_id: HashMap<&str, Vec<usize>> = HashMap::new();
-        for (index, call) in calls.iter().enumerate() {
-            by_id.entry(call.call.id.as_str()).or_default().push(index);
-        }
+    fn match_results<'a>(&mut self, messages: &[Arc<Message>], calls: &mut [Call<'a>]) {
+        let mut open: HashMap<&'a str, Vec<usize>> = HashMap::new();
         let mut without_call = Vec::new();
+        let mut last_said = None;
+        let mut next = 0;
         for (at, message) in messages.iter().enumerate() {
-            if let Some(answer) = unsent_answer(message) {
-                let ids = answer.tool_calls().map(|call| call.id.clone());
-                self.unsent.extend(ids);
-            }
-            let Some(result) = real_result(message) else {
-                continue;
-            };
-            let same_id = by_id.get(result.tool_call_id.as_str());
-            match same_id.and_then(|same_id| call_before(calls, same_id, at, &result.tool_name)) {
-                Some(index) => calls[index].result = Some(at),
-                None if self.unsent.contains(&result.tool_call_id) => {}
-                None => without_call.push((at, result)),
+            match &**message {
+                Message::User(_) => last_said = Some(at),
+                Message::Assistant(_) if sent_answer(message).is_some() => {
+                    last_said = Some(at);
+                    while let Some(call) = calls.get(next).filter(|call| call.message == at) {
+                        open.entry(&call.call.id).or_default().push(next);
+                        self.called.insert(call.call.id.clone());
+                        next += 1;
+                    }
+                }
+                Message::Assistant(answer) => {
+                    let ids = answer.tool_calls().map(|call| call.id.clone());
+                    self.unsent.extend(ids);
+                }
+                Message::ToolResult(result) => {
+                    let same_id = open.get_mut(result.tool_call_id.as_str());
+                    let same_id = same_id.filter(|same_id| !same_id.is_empty());
+                    match (same_id, is_placeholder(result)) {
+                        (Some(same_id), true) => {
+                            let answered = answered_call(calls, same_id, &result.tool_name);
+                            calls[same_id[answered]].has_placeholder = true;
+                        }
+                        (Some(same_id), false) => {
+                            let answered = answered_call(calls, same_id, &result.tool_name);
+                            let call = &mut calls[same_id.remove(answered)];
+                            call.result = Some(at);
+                            if last_said != Some(call.message) {
+                                self.tally.add(Damage::DisplacedResult);
+                            }
+                        }
+                        (None, true) => {}
+                        (None, false) if self.unsent.contains(&result.tool_call_id) => {}
+                        (None, false) => {
+                            without_call.push(WithoutCall {
+                                at,
+                                id: &result.tool_call_id,
+                                is_second: self.called.contains(&result.tool_call_id),
+                            });
+                        }
+                    }
+                }
+                _ => {}
             }
         }
-        let unanswered = calls.iter().filter(|call| call.result.is_none());
+        let unanswered = open.iter().filter(|(_, calls)| !calls.is_empty());
         self.unanswered
-            .extend(unanswered.map(|call| call.call.id.clone()));
-        for (at, result) in without_call {
-            let mut same_id = by_id
-                .get(result.tool_call_id.as_str())
-                .into_iter()
-                .flatten();
-            match same_id.find(|index| calls[**index].message > at && calls[**index].is_open()) {
-                Some(index) => calls[*index].result = Some(at),
-                None => drop(self.unclaimed.insert(result.tool_call_id.clone())),
+            .extend(unanswered.map(|(id, _)| (*id).to_owned()));
+        self.claim_early(calls, &mut open, without_call);
+        for index in open.into_values().flatten() {
+            if !calls[index].has_placeholder {
+                self.tally.add(Damage::CallWithoutResult);
             }
         }
     }
+
+    /// Gives results that stand before their call to it.
+    fn claim_early(
+        &mut self,
+        calls: &mut [Call<'_>],
+        open: &mut HashMap<&str, Vec<usize>>,
+        without_call: Vec<WithoutCall<'_>>,
+    ) {
+        for WithoutCall { at, id, is_second } in without_call {
+            let same_id = open.get_mut(id);
+            let later = same_id.and_then(|same_id| {
+                let later = same_id
+                    .iter()
+                    .position(|index| calls[*index].message > at)?;
+                Some(same_id.remove(later))
+            });
+            match later {
+                Some(index) => {
+                    calls[index].result = Some(at);
+                    self.tally.add(Damage::DisplacedResult);
+                }
+                None => {
+                    self.unclaimed.insert(id.to_owned());
+                    self.tally.add(match is_second {
+                        true => Damage::SurplusResult,
+                        false => Damage::ResultWithoutCall,
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// A result that no call before it waits for.
+struct WithoutCall<'a> {
+    at: usize,
+    id: &'a str,
+    /// A call before it has that id, and its result.
+    is_second: bool,
 }
 
 /// A call that will be sent.
@@ -177,35 +302,43 @@ pub(super) struct Call<'a> {
     pub(super) id: String,
     /// Where its result is.
     result: Option<usize>,
+    /// A stored [`NO_RESULT`] answers it, unless a real result does.
+    has_placeholder: bool,
 }
 
 impl Call<'_> {
     fn is_open(&self) -> bool {
         self.result.is_none()
     }
-
-    /// Models and proxies that repeat a call do so word for word; it ran once.
-    fn repeats(&self, call: &ToolCall) -> bool {
-        !call.id.is_empty()
-            && self.call.id == call.id
-            && self.call.name == call.name
-            && self.call.arguments == call.arguments
-    }
 }
 
-/// The open call that a result at `at` answers: of the last message that has one, and there the
+/// The calls of an answer and where they are. Models and proxies that repeat a call do so word for
+/// word; it ran once.
+fn distinct_calls(answer: &AssistantMessage) -> impl Iterator<Item = (usize, &ToolCall)> {
+    let blocks = answer.content.iter().enumerate();
+    let calls = blocks.filter_map(|(block, content)| Some((block, content.as_tool_call()?)));
+    calls.filter(|(block, call)| {
+        let mut before = answer.content[..*block]
+            .iter()
+            .filter_map(Content::as_tool_call);
+        call.id.is_empty() || !before.any(|other| repeats(other, call))
+    })
+}
+
+fn repeats(one: &ToolCall, other: &ToolCall) -> bool {
+    one.id == other.id && one.name == other.name && one.arguments == other.arguments
+}
+
+/// Which of the open calls with its id a result answers: of the last message that has one the
 /// first, or the first of the result's tool.
-fn call_before(calls: &[Call<'_>], same_id: &[usize], at: usize, tool: &str) -> Option<usize> {
-    let open = |index: &&usize| calls[**index].message < at && calls[**index].is_open();
-    let last = same_id.iter().rev().find(open)?;
-    let message = calls[*last].message;
-    let mut candidates = same_id
-        .iter()
-        .filter(open)
-        .filter(|index| calls[**index].message == message);
-    let first = candidates.clone().next();
-    let of_tool = candidates.find(|index| calls[**index].call.name == tool);
-    of_tool.or(first).copied()
+fn answered_call(calls: &[Call<'_>], open: &[usize], tool: &str) -> usize {
+    let last = open.last().map_or(0, |index| calls[*index].message);
+    let first = open.partition_point(|index| calls[*index].message < last);
+    let mut of_last = open[first..].iter();
+    first
+        + of_last
+            .position(|index| calls[*index].call.name == tool)
+            .unwrap_or(0)
 }
 
 /// The answers that are sent. One that is still `pending` is the rest of a crash.
@@ -220,19 +353,7 @@ pub(super) fn sent_answer(message: &Message) -> Option<&AssistantMessage> {
     })
 }
 
-fn unsent_answer(message: &Message) -> Option<&AssistantMessage> {
-    let sent = sent_answer(message).is_some();
-    message.as_assistant().filter(|_| !sent)
-}
-
 /// A stored [`NO_RESULT`] is no result: it would keep a real one out.
-fn real_result(message: &Message) -> Option<&ToolResultMessage> {
-    match message {
-        Message::ToolResult(result) if !is_placeholder(result) => Some(result),
-        _ => None,
-    }
-}
-
 fn is_placeholder(result: &ToolResultMessage) -> bool {
     let only = match result.content.as_slice() {
         [only] => only.as_text(),

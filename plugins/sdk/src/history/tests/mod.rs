@@ -1,10 +1,14 @@
-use std::collections::HashSet;
+//! What is sent of a history. Transcripts are written in short forms, see [`transcript`].
+
+mod properties;
+mod repairs;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::edit::IMAGE_OMITTED;
 use super::ids::base36;
+use super::image::OMITTED as IMAGE_OMITTED;
 use super::prompt::content_text;
 use super::*;
 use crate::message::{AssistantMessage, Message, SystemMessage};
@@ -242,7 +246,7 @@ fn thinking_and_signatures_stay_with_their_model() {
 
 #[test]
 fn images_become_one_placeholder_where_none_can_be_seen() {
-    let image = json!({"type": "image", "data": "", "mimeType": "image/png"});
+    let image = json!({"type": "image", "data": "QQ==", "mimeType": "image/png"});
     let text = |text: &str| json!({"type": "text", "text": text});
     let user = message(json!({"role": "user", "content":
         [image, image, text("x"), image, text(IMAGE_OMITTED), image, null]}));
@@ -288,87 +292,6 @@ fn anything_at_all_can_be_prepared() {
         .unwrap();
     assert_eq!(call.name, "a_b_c");
     assert_eq!(tool_name(""), "unnamed");
-}
-
-/// Parts must give what the whole gives, or ask for the whole.
-#[test]
-fn a_history_prepared_in_parts_is_the_whole() {
-    let words = [
-        "u",
-        "sP",
-        "a1",
-        "a1,2",
-        "a1:v,1",
-        "x1|2",
-        "!1",
-        "r1",
-        "r2=y",
-        "r1|2",
-        "r1=No_result_provided",
-        "a",
-    ];
-    let mut state = 7_u64;
-    let mut pick = |bound: usize| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        usize::try_from(state >> 33).unwrap() % bound
-    };
-    let mut in_parts = 0;
-    for _ in 0..3000 {
-        let length = 1 + pick(12);
-        let script: Vec<&str> = (0..length).map(|_| words[pick(words.len())]).collect();
-        let messages = transcript(&script.join(" "));
-        let whole = show(&prepare(&messages, &model(), &Rule));
-        let cut = pick(length + 1);
-        let mut preparer = Preparer::default();
-        let mut parts = preparer.extend(&messages[..cut], &model(), &Rule).unwrap();
-        let Some(rest) = preparer.extend(&messages[cut..], &model(), &Rule) else {
-            continue;
-        };
-        parts.extend(rest);
-        in_parts += 1;
-        assert_eq!(show(&parts), whole, "{script:?} cut at {cut}");
-    }
-    assert!(in_parts > 1500, "{in_parts}");
-}
-
-/// What every service checks, for every damaged history.
-#[test]
-fn every_call_has_exactly_one_result_behind_it() {
-    let words = [
-        "u", "sP", "a1", "a1,2", "a1:v,1", "x3|4", "!1", "r1", "r2=y", "r3|4", "r9", "a", "a,",
-    ];
-    let mut state = 1_u64;
-    for _ in 0..3000 {
-        let script: Vec<&str> = (0..10)
-            .map(|_| {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1);
-                words[usize::try_from(state >> 33).unwrap() % words.len()]
-            })
-            .collect();
-        let prepared = prepare(&transcript(&script.join(" ")), &model(), &Rule);
-        let mut seen = HashSet::new();
-        let mut open: HashSet<String> = HashSet::new();
-        for message in &prepared {
-            if let Message::ToolResult(result) = &**message {
-                assert!(open.remove(&result.tool_call_id), "{script:?}");
-                continue;
-            }
-            assert!(open.is_empty(), "{script:?}");
-            for call in message
-                .as_assistant()
-                .iter()
-                .flat_map(|answer| answer.tool_calls())
-            {
-                assert!(seen.insert(call.id.clone()), "{script:?}");
-                open.insert(call.id.clone());
-            }
-        }
-        assert!(open.is_empty(), "{script:?}");
-    }
 }
 
 fn system(value: Value) -> SystemMessage {
