@@ -30,6 +30,8 @@ struct TurnState {
     snapshot: Arc<Snapshot>,
     loadout: Arc<Loadout>,
     prompt: PromptState,
+    /// No request was made yet.
+    begins: bool,
 }
 
 impl<'a, H: RunHost> RunDriver<'a, H> {
@@ -47,6 +49,7 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
                 snapshot,
                 loadout,
                 prompt,
+                begins: true,
             }),
         }
     }
@@ -54,6 +57,11 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
     /// The prompt that the transcript declares.
     pub(super) fn prompt_state(&self) -> PromptState {
         self.lock().prompt.clone()
+    }
+
+    /// What the run has stored is worth a place on the disk.
+    pub(super) fn run_boundary(&self) {
+        self.host.run_boundary();
     }
 
     /// Announces the end of a low-level run.
@@ -156,6 +164,10 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
     }
 
     async fn request(&self, cancel: &CancellationToken) -> Result<Answer, Error> {
+        if std::mem::take(&mut self.lock().begins) {
+            // The prompt is the one thing that cannot be made again.
+            self.host.run_boundary();
+        }
         let selection = self.host.selection();
         let request = ModelRequest {
             options: StreamOptions {

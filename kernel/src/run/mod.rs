@@ -63,6 +63,9 @@ pub trait RunHost: Send + Sync {
     /// When it cannot be written; nothing changed then (S12).
     fn store(&self, message: &Arc<Message>) -> Result<(), Error>;
 
+    /// What was stored so far has to reach the disk; nobody waits for it.
+    fn run_boundary(&self);
+
     /// The projection of the branch (S35).
     fn context(&self) -> Vec<Arc<Message>>;
 

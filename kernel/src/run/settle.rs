@@ -10,5 +10,6 @@ use crate::agent::Driver;
 /// Announces that nothing more comes of this prompt. Whoever hears it finds the session idle; a
 /// prompt that arrives meanwhile starts when everybody has heard.
 pub(super) async fn settle<H: RunHost>(driver: &RunDriver<'_, H>, aborted: bool) {
+    driver.run_boundary();
     driver.emit(Event::AgentSettled { aborted }).await;
 }

@@ -2,6 +2,7 @@
 //! selection, passes prompts through the pipeline, and starts runs.
 
 mod claim;
+mod disk;
 mod events;
 mod queue;
 mod run_host;
@@ -15,6 +16,7 @@ use pliant_sdk::host::Services;
 use pliant_sdk::message::{Content, Extra, MessageContent, ThinkingLevel, UserMessage};
 use pliant_sdk::{Error, Event, Message, Model};
 use serde_json::json;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::host::HostServices;
@@ -122,6 +124,8 @@ struct Shared {
     queues: Mutex<Queues>,
     transcript: Mutex<Transcript>,
     claims: Arc<Claims>,
+    /// The last force to the disk.
+    syncing: Mutex<Option<JoinHandle<()>>>,
     /// Ends what runs outside a run (commands, input handlers); made anew when it has been used.
     abort: Mutex<CancellationToken>,
     subscribers: Subscribers,
@@ -171,6 +175,7 @@ impl Session {
             queues: Mutex::new(Queues::new(modes.0, modes.1)),
             transcript: Mutex::default(),
             claims: Arc::default(),
+            syncing: Mutex::default(),
             abort: Mutex::default(),
             subscribers: Subscribers::default(),
             reports: Mutex::default(),
@@ -289,7 +294,8 @@ impl Session {
         lock(&self.0.state).model.clone()
     }
 
-    /// Ends the session: stops a run, tells `session_shutdown` handlers. Never fails.
+    /// Ends the session: stops a run, tells `session_shutdown` handlers, waits for the disk, and lets
+    /// others open the file. Never fails.
     pub async fn close(&self, reason: &str) {
         self.abort().await;
         let event = json!({"type": "session_shutdown", "reason": reason});
@@ -297,6 +303,8 @@ impl Session {
         let conversation = self.0.tree().id().to_string();
         self.0.equipment.client.forget(&conversation);
         self.0.equipment.host.processes_ended(LETTING_GO).await;
+        self.0.synced().await;
+        self.0.tree().close();
     }
 
     async fn pass(&self, prompt: Prompt) -> Result<Passage, PromptError> {
@@ -468,5 +476,6 @@ impl Shared {
         for failure in failures {
             self.subscribers.publish(failure.into()).await;
         }
+        self.publish_notices().await;
     }
 }

@@ -96,6 +96,10 @@ impl RunHost for Arc<Shared> {
         }
     }
 
+    fn run_boundary(&self) {
+        Shared::run_boundary(self);
+    }
+
     fn context(&self) -> Vec<Arc<Message>> {
         self.tree().context().to_vec()
     }

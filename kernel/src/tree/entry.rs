@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::body::{Compaction, EntryBody, EntryKind};
 use super::json;
-use super::load::UNREADABLE;
+use super::load::is_unreadable;
 use super::source::Line;
 use super::time::ms_from_iso;
 use super::{EntryId, TreeError};
@@ -103,6 +103,13 @@ impl Entry {
         Self::stored(id, parent, &self.timestamp, self.kind, self.line.clone())
     }
 
+    /// The same entry with another text of its line.
+    pub(super) fn with_line(&self, line: String) -> Self {
+        let mut entry = self.unread();
+        entry.line = Line::own(line);
+        entry
+    }
+
     /// Whether its body was read.
     pub(super) fn is_read(&self) -> bool {
         self.body.get().is_some()
@@ -155,7 +162,7 @@ impl Entry {
     #[must_use]
     pub fn is_unreadable(&self) -> bool {
         match self.body() {
-            EntryBody::Other(other) => other.type_name.is_empty() || other.type_name == UNREADABLE,
+            EntryBody::Other(other) => other.type_name.is_empty() || is_unreadable(self),
             EntryBody::Message(message) => {
                 matches!(&**message, Message::Other(value) if value.is_null())
             }

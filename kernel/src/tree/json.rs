@@ -20,6 +20,16 @@ pub(super) fn fields(text: &str) -> Option<Map<String, Value>> {
         .or_else(|| serde_json::from_str(&mend(text)?).ok())
 }
 
+/// The text of an object that strict readers take as well; `None` when it is none even then.
+pub(super) fn strict(text: &str) -> Option<String> {
+    // Nothing less than a value is read with all its escapes and numbers.
+    let is_object = |text: &str| serde_json::from_str::<Map<String, Value>>(text).is_ok();
+    if is_object(text) {
+        return Some(text.to_owned());
+    }
+    mend(text).filter(|mended| is_object(mended))
+}
+
 /// An object whose values are kept as they are written.
 pub(super) struct RawObject(Vec<(String, Box<RawValue>)>);
 
@@ -100,7 +110,7 @@ impl<'de> Deserialize<'de> for RawObject {
 
 /// The text with what the strict parser refuses but JavaScript writes or reads replaced: escaped
 /// halves of surrogate pairs become U+FFFD, values nested too deep and numbers too large become
-/// null. `None` when there was nothing to replace.
+/// null. Control characters in strings, which neither takes, become escapes. `None` when there was nothing to replace.
 pub(super) fn mend(text: &str) -> Option<String> {
     let mut mender = Mender {
         text,
@@ -154,6 +164,10 @@ impl Mender<'_> {
                     return;
                 }
                 b'\\' => self.escape(),
+                0..b' ' => {
+                    let escape = format!("\\u{byte:04x}");
+                    self.replace(self.at, self.at + 1, &escape);
+                }
                 _ => self.at += 1,
             }
         }

@@ -13,7 +13,7 @@ use memchr::memchr;
 use serde_json::json;
 
 use super::EntryId;
-use super::body::EntryKind;
+use super::body::{EntryBody, EntryKind};
 use super::entry::Entry;
 use super::head::{Head, Loose};
 use super::header::Header;
@@ -137,7 +137,7 @@ fn header(source: &Arc<Source>, end: u64) -> io::Result<Result<HeaderFound, NoSe
     Ok(Err(NoSession::Nothing))
 }
 
-fn not_a_header(text: &str, line: usize) -> NoSession {
+pub(super) fn not_a_header(text: &str, line: usize) -> NoSession {
     let is_entry = Head::parse(text.trim_start_matches('\u{feff}').trim())
         .is_some_and(|head| head.is_surely_record(3.0));
     if is_entry {
@@ -206,24 +206,34 @@ struct Gap {
     damage: Damage,
     /// Entries before it.
     before: usize,
-    /// Who the record was, if that much can be read: id and parent.
-    was: Option<(EntryId, Option<EntryId>)>,
+    /// Not even a record; one without a name was nobody's parent.
+    torn: bool,
+    /// Who the record was, if that much can be read.
+    was: Option<Lost>,
+}
+
+/// A record that cannot be read.
+#[derive(Clone)]
+struct Lost {
+    id: EntryId,
+    parent: Option<EntryId>,
+    timestamp: Box<str>,
 }
 
 impl Gap {
-    /// The record that was here, if it is one of the lost ones: its id and its parent.
-    fn record(
-        &self,
-        entries: &[Entry],
-        lost: &HashMap<EntryId, usize>,
-    ) -> Option<(EntryId, Option<EntryId>)> {
-        if let Some((id, parent)) = &self.was {
-            return lost.contains_key(id).then(|| (id.clone(), parent.clone()));
+    /// The record that was here, if it is one of the lost ones.
+    fn record(&self, entries: &[Entry], lost: &HashMap<EntryId, usize>) -> Option<Lost> {
+        if let Some(was) = &self.was {
+            return lost.contains_key(&was.id).then(|| was.clone());
         }
-        let id = entries.get(self.before)?.parent()?;
+        let child = entries.get(self.before).filter(|_| self.torn)?;
+        let id = child.parent()?;
         let before = self.before.checked_sub(1).and_then(|at| entries.get(at));
-        (lost.get(id) == Some(&self.before))
-            .then(|| (id.clone(), before.map(|entry| entry.id().clone())))
+        (lost.get(id) == Some(&self.before)).then(|| Lost {
+            id: id.clone(),
+            parent: before.map(|entry| entry.id().clone()),
+            timestamp: before.unwrap_or(child).timestamp().into(),
+        })
     }
 }
 
@@ -306,12 +316,13 @@ impl Part {
 
     /// Takes a piece that is no header.
     fn take(&mut self, piece: Piece<'_>, place: &Place<'_>) {
-        let bytes = piece.range.len();
-        let was = match &piece.head {
-            Some(_) => None,
-            None => skim::head(place.text[piece.range.clone()].as_bytes())
-                .map(|head| (head.id.into(), head.parent.map(EntryId::from))),
-        };
+        let (bytes, torn) = (piece.range.len(), piece.head.is_none());
+        let head = skim::head(place.text[piece.range.clone()].as_bytes());
+        let was = head.filter(|_| torn).map(|head| Lost {
+            id: head.id.into(),
+            parent: head.parent.map(EntryId::from),
+            timestamp: head.timestamp.into(),
+        });
         let read = match piece.head {
             Some(head) => read_carefully(head, place.line(piece.range)),
             None => Err("not a whole JSON record"),
@@ -325,6 +336,7 @@ impl Part {
                     reason,
                 },
                 before: self.entries.len(),
+                torn,
                 was,
             }),
         }
@@ -361,14 +373,15 @@ impl Part {
         }
         let mut bridges = Vec::new();
         for gap in self.gaps.iter().rev() {
-            let Some((id, parent)) = gap.record(&self.entries, &lost) else {
+            let Some(record) = gap.record(&self.entries, &lost) else {
                 continue;
             };
-            lost.remove(&id);
-            if let Some(parent) = parent.as_ref().filter(|parent| !ids.contains(*parent)) {
+            lost.remove(&record.id);
+            if let Some(parent) = record.parent.as_ref().filter(|id| !ids.contains(*id)) {
                 lost.insert(parent.clone(), gap.before);
             }
-            bridges.push((gap.before, unreadable(id, parent)));
+            let entry = unreadable(record.id, record.parent, &record.timestamp);
+            bridges.push((gap.before, entry));
         }
         // From the last one on, so that places stay what they are.
         for (at, entry) in bridges {
@@ -378,19 +391,24 @@ impl Part {
 }
 
 /// An entry in the place of one that cannot be read.
-fn unreadable(id: EntryId, parent: Option<EntryId>) -> Entry {
-    let line = json!({"type": UNREADABLE, "id": id, "parentId": parent, "timestamp": ""});
-    Entry::stored(
-        id,
-        parent,
-        "",
-        EntryKind::Other,
-        Line::own(line.to_string()),
-    )
+pub(super) fn unreadable(id: EntryId, parent: Option<EntryId>, timestamp: &str) -> Entry {
+    let line = json!({"type": UNREADABLE, "id": id, "parentId": parent, "timestamp": timestamp});
+    let line = Line::own(line.to_string());
+    Entry::stored(id, parent, timestamp, EntryKind::Other, line)
+}
+
+/// Whether an entry stands for one that could not be read.
+pub(super) fn is_unreadable(entry: &Entry) -> bool {
+    matches!(entry.body(), EntryBody::Other(other) if other.type_name == UNREADABLE)
+}
+
+/// Whether it does, and has no line in the file.
+pub(super) fn is_bridge(entry: &Entry) -> bool {
+    matches!(entry.line, Line::Own(_)) && is_unreadable(entry)
 }
 
 /// The type of entries that stand for unreadable ones. Like any unknown type it is no context.
-pub(super) const UNREADABLE: &str = "unreadable";
+const UNREADABLE: &str = "unreadable";
 
 /// Whether the text is the bytes that were read.
 #[expect(clippy::ptr_arg, reason = "it is the kind of `Cow` that tells")]

@@ -30,6 +30,7 @@ mod log;
 mod opening;
 mod storage;
 
+mod doctor;
 mod fork;
 mod listing;
 mod store;
@@ -49,6 +50,7 @@ pub use body::{
     LabelChange, ModelChange, OtherEntry, Replacement, SessionInfoEntry, ThinkingLevelChange,
     UsageEntry, one_line,
 };
+pub use doctor::{Oddity, OddityKind, examine, write_mended_copy};
 pub use entry::Entry;
 pub use error::TreeError;
 pub use fork::{Fork, Position};
@@ -279,11 +281,16 @@ impl SessionTree {
 
     fn sync_now(&mut self) {
         if let Some(Err(error)) = self.syncer().map(Syncer::sync) {
-            self.notices.push(format!(
-                "The session file could not be forced to the disk: {error}. What was said last may \
-                 be lost if the power fails; check the disk."
-            ));
+            self.notice_unsynced(&error);
         }
+    }
+
+    /// What was written is not known to be on the disk.
+    pub(crate) fn notice_unsynced(&mut self, error: &io::Error) {
+        self.notices.push(format!(
+            "The session file could not be forced to the disk: {error}. What was said last may be \
+             lost if the power fails; check the disk."
+        ));
     }
 
     /// Takes an entry into memory.

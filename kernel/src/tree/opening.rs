@@ -150,6 +150,13 @@ fn regular(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// All bytes of a file.
+pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, TreeError> {
+    regular(path)
+        .and_then(|()| fs::read(path))
+        .map_err(|error| TreeError::read(path, error))
+}
+
 fn contents(path: &Path, source: &Arc<Source>, size: u64) -> Result<Contents, TreeError> {
     let loaded = load(source, size).map_err(|error| TreeError::read(path, error))?;
     loaded.map_err(|reason| TreeError::NotASession {

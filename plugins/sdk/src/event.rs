@@ -125,6 +125,12 @@ pub enum Event {
         /// The level.
         level: ThinkingLevel,
     },
+    /// Something the user should know, such as what another program did to the session's file. An
+    /// addition of pliant; clients that do not know it pass it by.
+    Notice {
+        /// A sentence or two.
+        message: String,
+    },
     /// Something of a plugin or script failed; the session goes on.
     ExtensionError {
         /// Whose.

@@ -282,6 +282,7 @@ fn rendered(event: &Event) -> Option<Shown> {
             let text = pliant_sdk::message::joined_text(&result.content, " ");
             format!("· {tool_name} failed: {}", cut(&text, 200))
         }
+        Event::Notice { message } => format!("[{message}]"),
         Event::ExtensionError {
             extension_path,
             event,

@@ -77,13 +77,14 @@ pub fn unwritable(error: &std::io::Error) -> anyhow::Result<u8> {
 /// Failures of plugins and scripts go to stderr; the run goes on.
 pub async fn report_failures(mut events: Subscription) {
     while let Some(event) = events.recv().await {
-        if let Event::ExtensionError {
-            extension_path,
-            event,
-            error,
-        } = &*event
-        {
-            say::warning(format_args!("{extension_path} failed at {event}: {error}"));
+        match &*event {
+            Event::ExtensionError {
+                extension_path,
+                event,
+                error,
+            } => say::warning(format_args!("{extension_path} failed at {event}: {error}")),
+            Event::Notice { message } => say::warning(message),
+            _ => {}
         }
     }
 }

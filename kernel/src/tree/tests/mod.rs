@@ -4,6 +4,7 @@
 mod append;
 mod branches;
 mod context;
+mod doctor;
 mod forks;
 mod reading;
 mod shelf;
@@ -150,6 +151,25 @@ fn compaction(summary: &str, first_kept: Option<&EntryId>) -> EntryBody {
 
 fn add(tree: &mut SessionTree, body: EntryBody) -> EntryId {
     tree.append(body).unwrap().id().clone()
+}
+
+/// A session of entries `1`, `2` … each under the one before.
+fn chain(count: usize) -> Vec<String> {
+    let mut lines = vec![
+        r#"{"type":"session","version":3,"id":"s","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/work/demo"}"#
+            .to_owned(),
+    ];
+    for number in 1..=count {
+        let parent = if number == 1 {
+            "null".to_owned()
+        } else {
+            format!("\"{}\"", number - 1)
+        };
+        lines.push(format!(
+            r#"{{"type":"message","id":"{number}","parentId":{parent},"timestamp":"t","message":{{"role":"user","content":"{number}"}}}}"#
+        ));
+    }
+    lines
 }
 
 /// A context as text: role and content of each message.

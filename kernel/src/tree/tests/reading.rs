@@ -96,25 +96,6 @@ fn damaged_lines_are_skipped_reported_and_kept() {
     assert_eq!(fs::read(&path).unwrap()[..before.len()], before);
 }
 
-/// A session of entries `1`, `2` … each under the one before.
-fn chain(count: usize) -> Vec<String> {
-    let mut lines = vec![
-        r#"{"type":"session","version":3,"id":"s","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/work/demo"}"#
-            .to_owned(),
-    ];
-    for number in 1..=count {
-        let parent = if number == 1 {
-            "null".to_owned()
-        } else {
-            format!("\"{}\"", number - 1)
-        };
-        lines.push(format!(
-            r#"{{"type":"message","id":"{number}","parentId":{parent},"timestamp":"t","message":{{"role":"user","content":"{number}"}}}}"#
-        ));
-    }
-    lines
-}
-
 #[test]
 fn an_unreadable_record_costs_a_branch_only_that_record() {
     // reports S05; S20 would end the path and lose everything before the damage

@@ -1,0 +1,74 @@
+//! A copy of a session file in which nothing is odd that can be mended. It is a session of its own,
+//! which names the damaged one as its parent.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::super::header::Header;
+use super::super::load::unreadable;
+use super::super::{Entry, EntryId, Ids, Place, SessionTree, TreeError, json, opening, store};
+
+/// Writes a mended copy beside the file and answers where it is. `cwd` is for a file whose header is
+/// lost.
+///
+/// # Errors
+/// [`TreeError::Read`], [`TreeError::NotASession`] when nothing can be saved, or a failed write.
+pub fn write_mended_copy(path: &Path, cwd: &Path, ids: &Ids) -> Result<PathBuf, TreeError> {
+    let bytes = opening::read_bytes(path)?;
+    let source = match SessionTree::from_bytes(path, bytes.clone(), ids.clone()) {
+        Err(TreeError::NotASession { .. }) => headed(path, cwd, bytes, ids)?,
+        read => read?,
+    };
+    let old = source.header();
+    let header = Header::new(ids.session_id(), ids.now_ms(), &old.cwd, Some(path));
+    let place = Place::Pending(path.with_file_name(store::file_name(&header)));
+    let mut copy = SessionTree::with_entries(header, mended(&source), place, ids.clone());
+    copy.begin_file(None)?;
+    Ok(copy.path().map(Path::to_owned).unwrap_or_default())
+}
+
+/// The file read with a header of our own before it.
+fn headed(path: &Path, cwd: &Path, bytes: Vec<u8>, ids: &Ids) -> Result<SessionTree, TreeError> {
+    let header = Header::new(ids.session_id(), ids.now_ms(), cwd, None);
+    let mut text = header.line()?.into_bytes();
+    text.push(b'\n');
+    text.extend(bytes);
+    let tree = SessionTree::from_bytes(path, text, ids.clone())?;
+    if tree.entries().is_empty() {
+        return Err(TreeError::NotASession {
+            path: path.to_owned(),
+            reason: "it holds no entry that a copy could save".to_owned(),
+        });
+    }
+    Ok(tree)
+}
+
+/// The entries that count, each with a strict line, under parents that exist.
+fn mended(source: &SessionTree) -> Vec<Arc<Entry>> {
+    let nodes = source.nodes();
+    let roots: HashSet<&EntryId> = nodes
+        .roots
+        .iter()
+        .map(|root| nodes.all[*root].entry.id())
+        .collect();
+    let mut entries = Vec::with_capacity(nodes.all.len());
+    for node in &nodes.all {
+        let entry = &node.entry;
+        let parent = entry.parent().filter(|_| !roots.contains(entry.id()));
+        let strict = json::strict(&entry.raw());
+        entries.push(match strict {
+            None => Arc::new(unreadable(
+                entry.id().clone(),
+                parent.cloned(),
+                entry.timestamp(),
+            )),
+            Some(line) if line == *entry.raw() && parent == entry.parent() => Arc::clone(entry),
+            Some(line) => {
+                let strict = entry.with_line(line);
+                Arc::new(strict.rechained(parent, None).unwrap_or(strict))
+            }
+        });
+    }
+    entries
+}
