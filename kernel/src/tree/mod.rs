@@ -21,6 +21,7 @@ mod migrate;
 mod scan;
 
 mod fork;
+mod lease;
 mod store;
 
 #[cfg(test)]
@@ -43,6 +44,7 @@ pub use error::TreeError;
 pub use file::Header;
 pub use fork::{Fork, Position};
 pub use ids::{EntryId, Ids, SessionId};
+pub use lease::{Lease, LeaseError, LeaseHolder};
 pub use nodes::{Node, Nodes};
 pub use projection::{ModelRef, Projection, Selected, Settings};
 pub use scan::Damage;
