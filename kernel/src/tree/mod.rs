@@ -22,7 +22,9 @@ mod scan;
 
 mod fork;
 mod lease;
+mod markdown;
 mod store;
+mod trash;
 
 #[cfg(test)]
 mod tests;
@@ -52,6 +54,7 @@ pub use store::{
     Found, Listed, file_name, find, import, list, most_recent, peek, session_dir, session_files,
 };
 pub use time::{iso_from_ms, ms_from_iso};
+pub use trash::{DiscardError, discard};
 
 use branch::Branch;
 use file::Log;
