@@ -2,6 +2,7 @@
 //! published by the front end, which knows their host.
 
 mod services;
+mod sessions;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,7 +11,10 @@ use pliant_sdk::Error;
 use pliant_sdk::message::ThinkingLevel;
 use thiserror::Error as ThisError;
 
+pub use sessions::{NoSession, SessionFolders};
+
 use services::{host_services, model_asker, plugin_host};
+use sessions::is_path;
 
 use crate::dylib::{FoundPlugin, LoadError, SearchPath, find_plugins, found_at, open};
 use crate::host::HostServices;
@@ -340,12 +344,13 @@ impl Kernel {
     fn tree(&self, choice: &SessionChoice) -> Result<(SessionTree, &'static str), OpenError> {
         let ids = Ids::system();
         let cwd = &self.options.cwd;
-        let directory = self.session_dir();
+        let folders = self.session_folders();
+        let directory = folders.here();
         let new = |ids| Ok((SessionTree::create(&directory, cwd, None, ids), "startup"));
         match choice {
             SessionChoice::InMemory => Ok((SessionTree::in_memory(cwd, None, ids), "startup")),
             SessionChoice::New => new(ids),
-            SessionChoice::Continue => match tree::most_recent(&directory, self.only_of_cwd()) {
+            SessionChoice::Continue => match tree::most_recent(&directory, folders.only_of()) {
                 Some(path) => Ok((SessionTree::open(&path, cwd, ids)?, "resume")),
                 None => new(ids),
             },
@@ -362,24 +367,8 @@ impl Kernel {
         }
     }
 
-    fn session_dir(&self) -> PathBuf {
-        match self.own_session_dir() {
-            Some(directory) => directory,
-            None => tree::session_dir(&self.options.agent_dir, &self.options.cwd),
-        }
-    }
-
-    fn own_session_dir(&self) -> Option<PathBuf> {
-        let set = std::env::var("PLIANT_SESSION_DIR")
-            .ok()
-            .filter(|directory| !directory.is_empty());
-        let set = set.or_else(|| self.settings.used().session_dir.clone());
-        set.map(|directory| self.options.cwd.join(directory))
-    }
-
-    /// In a directory that sessions of several projects share, only those of this one count (S4).
-    fn only_of_cwd(&self) -> Option<&std::path::Path> {
-        self.own_session_dir().map(|_| self.options.cwd.as_path())
+    fn session_folders(&self) -> SessionFolders {
+        SessionFolders::new(&self.options.agent_dir, &self.options.cwd, &self.settings)
     }
 }
 
@@ -399,11 +388,6 @@ fn damage_notices(tree: &SessionTree) -> Vec<String> {
         ));
     }
     notices
-}
-
-/// A word with a slash, a backslash or the ending is a path (`interfaces.md` §1.2).
-fn is_path(name: &str) -> bool {
-    name.contains(['/', '\\']) || name.ends_with(".jsonl")
 }
 
 /// What was found of plugins.

@@ -33,7 +33,9 @@ mod storage;
 mod doctor;
 mod fork;
 mod listing;
+mod markdown;
 mod store;
+mod trash;
 
 #[cfg(test)]
 mod tests;
@@ -64,6 +66,7 @@ pub use projection::{ModelRef, Projection, Selected, Settings};
 pub use storage::{SyncPolicy, Syncer};
 pub use store::{Found, file_name, find, import, most_recent, peek, session_dir, session_files};
 pub use time::{iso_from_ms, ms_from_iso};
+pub use trash::{DiscardError, discard};
 
 use branch::Branch;
 use log::Fate;

@@ -1,0 +1,109 @@
+//! Where the sessions of a working directory are, and which of them a word names
+//! (`interfaces.md` §1.2, §3). Needs no kernel, so that commands about sessions are done at once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error as ThisError;
+
+use crate::settings::Settings;
+use crate::tree::{self, Found};
+
+/// The folders that sessions are in.
+#[derive(Debug, Clone)]
+pub struct SessionFolders {
+    cwd: PathBuf,
+    agent_dir: PathBuf,
+    /// A folder of the user's choice, which several working directories may share.
+    own: Option<PathBuf>,
+}
+
+/// Why a word names no session.
+#[derive(Debug, ThisError)]
+pub enum NoSession {
+    #[error("There is no file {}.", .0.display())]
+    File(PathBuf),
+    #[error("No session begins with \"{0}\". `pliant session list --all` lists those there are.")]
+    Unknown(String),
+    #[error("Several sessions begin with \"{0}\". Give more of the id, or the file.")]
+    Several(String),
+}
+
+impl SessionFolders {
+    /// The folders for a working directory, which is absolute. `PLIANT_SESSION_DIR` and the setting
+    /// `sessionDir` name another one than the usual.
+    #[must_use]
+    pub fn new(agent_dir: &Path, cwd: &Path, settings: &Settings) -> Self {
+        let set = std::env::var("PLIANT_SESSION_DIR").ok();
+        let set = set.filter(|folder| !folder.is_empty());
+        let set = set.or_else(|| settings.used().session_dir.clone());
+        Self {
+            cwd: cwd.to_owned(),
+            agent_dir: agent_dir.to_owned(),
+            own: set.map(|folder| cwd.join(folder)),
+        }
+    }
+
+    /// Where sessions of the working directory are, and new ones go (S1).
+    #[must_use]
+    pub fn here(&self) -> PathBuf {
+        let usual = || tree::session_dir(&self.agent_dir, &self.cwd);
+        self.own.clone().unwrap_or_else(usual)
+    }
+
+    /// In a folder that several working directories share, only sessions of this one count (S4).
+    #[must_use]
+    pub fn only_of(&self) -> Option<&Path> {
+        self.own.as_ref().map(|_| self.cwd.as_path())
+    }
+
+    /// All folders with sessions, that of the working directory first.
+    #[must_use]
+    pub fn all(&self) -> Vec<PathBuf> {
+        let here = self.here();
+        let entries = fs::read_dir(self.agent_dir.join("sessions"));
+        let mut others: Vec<PathBuf> = entries
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| *path != here && path.is_dir())
+            .collect();
+        others.sort();
+        others.insert(0, here);
+        others
+    }
+
+    /// The file of the session that is meant: a path, or the beginning of an id, which is looked for
+    /// in this directory's folder first and then in all others.
+    ///
+    /// # Errors
+    /// [`NoSession`], a sentence.
+    pub fn find(&self, name: &str) -> Result<PathBuf, NoSession> {
+        if is_path(name) {
+            let path = self.cwd.join(name);
+            return match path.exists() {
+                true => Ok(path),
+                false => Err(NoSession::File(path)),
+            };
+        }
+        let mut folders = self.all().into_iter();
+        let here = folders.next().into_iter().collect();
+        for folders in [here, folders.collect::<Vec<_>>()] {
+            let files = folders
+                .iter()
+                .flat_map(|folder| tree::session_files(folder));
+            // Every id begins with nothing.
+            match tree::find(files.filter(|_| !name.is_empty()), name) {
+                Found::One(path) => return Ok(path),
+                Found::Several(_) => return Err(NoSession::Several(name.to_owned())),
+                Found::None => {}
+            }
+        }
+        Err(NoSession::Unknown(name.to_owned()))
+    }
+}
+
+/// A word with a slash, a backslash or the ending is a path (`interfaces.md` §1.2).
+pub(super) fn is_path(name: &str) -> bool {
+    name.contains(['/', '\\']) || name.ends_with(".jsonl")
+}
