@@ -32,4 +32,4 @@ pub mod models;
 
 pub mod host;
 
-pub use boot::{Kernel, KernelOptions, OpenError, OpenOptions, SessionChoice};
+pub use boot::{Kernel, KernelOptions, OpenError, OpenOptions, SessionChoice, WhenHeld};

@@ -8,7 +8,7 @@ use anyhow::bail;
 use clap::{Parser, ValueEnum};
 use pliant_kernel::models::ModelWish;
 use pliant_kernel::session::ToolSelection;
-use pliant_kernel::{OpenOptions, SessionChoice, textfile};
+use pliant_kernel::{OpenOptions, SessionChoice, WhenHeld, textfile};
 use pliant_sdk::message::ThinkingLevel;
 
 use crate::say;
@@ -59,8 +59,20 @@ pub struct Args {
     #[arg(long, value_name = "PATH|ID", conflicts_with = "continue_latest")]
     pub session: Option<String>,
 
+    /// Copy a session, given likewise, into a new one of this directory.
+    #[arg(long, value_name = "PATH|ID", conflicts_with_all = ["continue_latest", "session"])]
+    pub fork: Option<String>,
+
+    /// Where another process has the session: wait until it is closed there.
+    #[arg(long)]
+    pub wait: bool,
+
+    /// Where another process has the session: read it, and store nothing.
+    #[arg(long, conflicts_with = "wait")]
+    pub read_only: bool,
+
     /// Keep the session in memory only.
-    #[arg(long, conflicts_with_all = ["continue_latest", "session"])]
+    #[arg(long, conflicts_with_all = ["continue_latest", "session", "fork"])]
     pub no_session: bool,
 
     /// Replace the built-in introduction of the prompt: a text, or a file that holds it.
@@ -174,11 +186,17 @@ impl Args {
     /// # Errors
     /// When a file with a part of the prompt cannot be read.
     pub fn open_options(&self) -> anyhow::Result<OpenOptions> {
-        let session = match (&self.session, self.continue_latest, self.no_session) {
-            (Some(name), _, _) => SessionChoice::Named(name.clone()),
-            (_, true, _) => SessionChoice::Continue,
-            (_, _, true) => SessionChoice::InMemory,
+        let session = match (&self.session, &self.fork) {
+            (Some(name), _) => SessionChoice::Named(name.clone()),
+            (_, Some(name)) => SessionChoice::ForkOf(name.clone()),
+            _ if self.continue_latest => SessionChoice::Continue,
+            _ if self.no_session => SessionChoice::InMemory,
             _ => SessionChoice::New,
+        };
+        let when_held = match (self.wait, self.read_only) {
+            (true, _) => WhenHeld::Wait,
+            (_, true) => WhenHeld::Read,
+            _ => WhenHeld::Refuse,
         };
         let level = self.thinking.as_deref().and_then(ThinkingLevel::parse);
         if let (Some(word), None) = (&self.thinking, level) {
@@ -194,6 +212,7 @@ impl Args {
         let system_prompt = self.system_prompt.as_deref().map(text_or_file);
         Ok(OpenOptions {
             session,
+            when_held,
             model: ModelWish {
                 provider: self.provider.clone(),
                 model: self.model.clone(),

@@ -11,6 +11,7 @@ use pliant_kernel::{Kernel, KernelOptions, textfile};
 use pliant_scripts::{Limits, Script, load_extension, shipped_extensions};
 
 use crate::args::{Args, OutputMode};
+use crate::held;
 use crate::modes::signals::{OnInterrupt, Signals};
 use crate::modes::{self, Ui};
 use crate::say;
@@ -55,7 +56,7 @@ pub async fn run(args: &Args) -> anyhow::Result<u8> {
     if mode != Mode::Line && prompts.is_empty() {
         bail!("There is no prompt. Give one: pliant -p \"what you want\".");
     }
-    let session = kernel.open_session(args.open_options()?).await?;
+    let session = held::open(&kernel, args.open_options()?, mode).await?;
     if let Some(problem) = kernel.catalog().error() {
         say::warning(problem);
     }

@@ -1,6 +1,7 @@
 //! pliant: parse the command line, boot the kernel, choose the mode, exit.
 
 mod args;
+mod held;
 mod launch;
 mod modes;
 mod say;

@@ -1,33 +1,25 @@
 //! The kernel put together: settings, host services, registry, models, plugins. Scripts are
 //! published by the front end, which knows their host.
 
+mod open;
 mod services;
 mod sessions;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pliant_sdk::Error;
-use pliant_sdk::message::ThinkingLevel;
-use thiserror::Error as ThisError;
-
+pub use open::{OpenError, OpenOptions, SessionChoice, WhenHeld};
 pub use sessions::{NoSession, SessionFolders};
 
 use services::{host_services, model_asker, plugin_host};
-use sessions::is_path;
 
 use crate::dylib::{FoundPlugin, LoadError, SearchPath, find_plugins, found_at, open};
 use crate::host::HostServices;
 use crate::host::actions::{HostUi, NoUi};
-use crate::models::{
-    Catalog, Credentials, CustomModels, ModelChoice, ModelClient, ModelError, ModelWish,
-};
-use crate::prompt::{PromptOptions, context_files};
+use crate::models::{Catalog, Credentials, CustomModels, ModelClient};
 use crate::registry::{Kind, Rank, Registry, Source};
-use crate::run::repair_notice;
-use crate::session::{Equipment, Session, SessionStart, ToolSelection};
+use crate::session::{Equipment, ToolSelection};
 use crate::settings::Settings;
-use crate::tree::{self, Ids, SessionTree, TreeError};
 
 /// How a kernel is started.
 pub struct KernelOptions {
@@ -69,54 +61,6 @@ impl KernelOptions {
             ui: Arc::new(NoUi),
         }
     }
-}
-
-/// Which conversation a session continues.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum SessionChoice {
-    /// None; it is stored.
-    #[default]
-    New,
-    /// None; it is not stored.
-    InMemory,
-    /// The latest of this directory, or a new one.
-    Continue,
-    /// A file, or the beginning of an id.
-    Named(String),
-}
-
-/// Why a session cannot be opened.
-#[derive(Debug, ThisError)]
-pub enum OpenError {
-    #[error("{0}")]
-    Model(#[from] ModelError),
-    #[error("{0}")]
-    Tree(#[from] TreeError),
-    #[error("No session of this directory begins with \"{0}\". Give more of its id, or its file.")]
-    NoSession(String),
-    #[error("Several sessions begin with \"{0}\". Give more of the id, or the file.")]
-    SeveralSessions(String),
-    #[error(
-        "The session belongs to {0}, which is not there any more. Restore the directory, or start a new session."
-    )]
-    DirectoryGone(String),
-    #[error("{0}")]
-    Failed(#[from] Error),
-}
-
-/// What a session is opened with.
-#[derive(Debug, Clone, Default)]
-pub struct OpenOptions {
-    /// Which conversation.
-    pub session: SessionChoice,
-    /// Which model.
-    pub model: ModelWish,
-    /// The level wanted over the one of the model wish, the branch and the settings.
-    pub level: Option<ThinkingLevel>,
-    /// Replaces the introduction of the prompt.
-    pub system_prompt: Option<String>,
-    /// Added to the prompt.
-    pub append_system_prompt: Option<String>,
 }
 
 /// Everything that sessions share.
@@ -248,49 +192,6 @@ impl Kernel {
         &self.failures
     }
 
-    /// Opens a session.
-    ///
-    /// # Errors
-    /// A sentence that says what to do.
-    pub async fn open_session(&self, open: OpenOptions) -> Result<Session, OpenError> {
-        let (tree, reason) = self.tree(&open.session)?;
-        let mut notices = damage_notices(&tree);
-        notices.extend(repair_notice(tree.context()));
-        let ModelChoice { model, level } = self.choose_model(&open, &tree, &mut notices).await?;
-        let said = tree.settings().thinking_level;
-        let default = self.settings.used().default_thinking_level;
-        let level = open
-            .level
-            .or(level)
-            .or(said)
-            .or(default)
-            .unwrap_or(ThinkingLevel::Medium);
-        let cwd = PathBuf::from(&tree.header().cwd);
-        if !cwd.is_dir() {
-            return Err(OpenError::DirectoryGone(cwd.display().to_string()));
-        }
-        let prompt = PromptOptions {
-            custom: open.system_prompt,
-            addendum: open.append_system_prompt,
-            context_files: context_files(&self.options.agent_dir, &cwd),
-            cwd: cwd.display().to_string(),
-        };
-        let mut tools = self.options.tools.clone();
-        tools.defaults = tools
-            .defaults
-            .or_else(|| self.settings.used().default_tools.clone());
-        let start = SessionStart {
-            tree,
-            model: Some(model),
-            level,
-            tools,
-            prompt,
-            reason,
-            notices,
-        };
-        Ok(Session::start(self.equipment(), start).await?)
-    }
-
     fn equipment(&self) -> Equipment {
         Equipment {
             registry: Arc::clone(&self.registry),
@@ -301,93 +202,6 @@ impl Kernel {
             ui: Arc::clone(&self.options.ui),
         }
     }
-
-    /// What was asked for, else what the branch used if it still works, else the settings, else what
-    /// is usable (V3).
-    async fn choose_model(
-        &self,
-        open: &OpenOptions,
-        tree: &SessionTree,
-        notices: &mut Vec<String>,
-    ) -> Result<ModelChoice, OpenError> {
-        if open.model != ModelWish::default() {
-            return Ok(self.catalog.choose(&open.model).await?);
-        }
-        let used = self.settings.used();
-        let default = ModelWish {
-            provider: used.default_provider.clone(),
-            model: used.default_model.clone(),
-        };
-        let Some(said) = &tree.settings().model else {
-            return Ok(self.catalog.choose(&default).await?);
-        };
-        let wish = ModelWish {
-            provider: Some(said.provider.clone()),
-            model: Some(said.model_id.clone()),
-        };
-        match self.catalog.choose(&wish).await {
-            Ok(choice) if self.catalog.usable(&choice.model.provider) => Ok(choice),
-            _ => {
-                let choice = self.catalog.choose(&default).await?;
-                let (gone, used) = (
-                    format!("{}/{}", said.provider, said.model_id),
-                    choice.model.reference(),
-                );
-                notices.push(format!(
-                    "The session's model {gone} is not usable any more; {used} goes on instead."
-                ));
-                Ok(choice)
-            }
-        }
-    }
-
-    fn tree(&self, choice: &SessionChoice) -> Result<(SessionTree, &'static str), OpenError> {
-        let ids = Ids::system();
-        let cwd = &self.options.cwd;
-        let folders = self.session_folders();
-        let directory = folders.here();
-        let new = |ids| Ok((SessionTree::create(&directory, cwd, None, ids), "startup"));
-        match choice {
-            SessionChoice::InMemory => Ok((SessionTree::in_memory(cwd, None, ids), "startup")),
-            SessionChoice::New => new(ids),
-            SessionChoice::Continue => match tree::most_recent(&directory, folders.only_of()) {
-                Some(path) => Ok((SessionTree::open(&path, cwd, ids)?, "resume")),
-                None => new(ids),
-            },
-            SessionChoice::Named(name) if is_path(name) => {
-                Ok((SessionTree::open(&cwd.join(name), cwd, ids)?, "resume"))
-            }
-            SessionChoice::Named(prefix) => {
-                match tree::find(tree::session_files(&directory), prefix) {
-                    tree::Found::One(path) => Ok((SessionTree::open(&path, cwd, ids)?, "resume")),
-                    tree::Found::None => Err(OpenError::NoSession(prefix.clone())),
-                    tree::Found::Several(_) => Err(OpenError::SeveralSessions(prefix.clone())),
-                }
-            }
-        }
-    }
-
-    fn session_folders(&self) -> SessionFolders {
-        SessionFolders::new(&self.options.agent_dir, &self.options.cwd, &self.settings)
-    }
-}
-
-/// What of the session's file could not be read, the first few places of it.
-fn damage_notices(tree: &SessionTree) -> Vec<String> {
-    const SHOWN: usize = 3;
-    let mut notices: Vec<String> = tree
-        .damage()
-        .iter()
-        .take(SHOWN)
-        .map(ToString::to_string)
-        .collect();
-    let more = tree.damage().len().saturating_sub(SHOWN);
-    if more > 0 {
-        notices.push(format!(
-            "{more} more places of the session's file could not be read."
-        ));
-    }
-    notices
 }
 
 /// What was found of plugins.

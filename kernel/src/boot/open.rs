@@ -1,0 +1,278 @@
+//! From what a user asks for to an open session: which file, which model, what to tell first.
+
+use std::path::{Path, PathBuf};
+
+use pliant_sdk::Error;
+use pliant_sdk::message::ThinkingLevel;
+use thiserror::Error as ThisError;
+
+use super::sessions::is_path;
+use super::{Kernel, NoSession, SessionFolders};
+use crate::models::{ModelChoice, ModelError, ModelWish};
+use crate::prompt::{PromptOptions, context_files};
+use crate::run::repair_notice;
+use crate::session::{Session, SessionStart};
+use crate::tree::{self, Ids, Lease, SessionTree, SyncPolicy, TreeError};
+
+/// Which conversation a session continues.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum SessionChoice {
+    /// None; it is stored.
+    #[default]
+    New,
+    /// None; it is not stored.
+    InMemory,
+    /// The latest of this directory, or a new one.
+    Continue,
+    /// A file, or the beginning of an id.
+    Named(String),
+    /// All of another session, given likewise, in a new one of this directory (S29).
+    ForkOf(String),
+}
+
+/// What to do where another process has the session (S18).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WhenHeld {
+    /// Say who has it.
+    #[default]
+    Refuse,
+    /// Wait until it is closed there.
+    Wait,
+    /// Read it all the same; nothing is stored.
+    Read,
+}
+
+/// Why a session cannot be opened.
+#[derive(Debug, ThisError)]
+pub enum OpenError {
+    #[error("{0}")]
+    Model(#[from] ModelError),
+    #[error("{0}")]
+    Tree(#[from] TreeError),
+    #[error("{0}")]
+    NoSession(#[from] NoSession),
+    #[error(
+        "The session {id} belongs to {}. Continue it there, or copy it to this directory with --fork {id}.",
+        cwd.display()
+    )]
+    Elsewhere {
+        /// What was asked for.
+        id: String,
+        /// Where the session works.
+        cwd: PathBuf,
+    },
+    #[error(
+        "The session belongs to {0}, which is not there any more. Restore the directory, or start a new session."
+    )]
+    DirectoryGone(String),
+    #[error("{0}")]
+    Failed(#[from] Error),
+}
+
+/// What a session is opened with.
+#[derive(Debug, Clone, Default)]
+pub struct OpenOptions {
+    /// Which conversation.
+    pub session: SessionChoice,
+    /// What to do where another process has it.
+    pub when_held: WhenHeld,
+    /// Which model.
+    pub model: ModelWish,
+    /// The level wanted over the one of the model wish, the branch and the settings.
+    pub level: Option<ThinkingLevel>,
+    /// Replaces the introduction of the prompt.
+    pub system_prompt: Option<String>,
+    /// Added to the prompt.
+    pub append_system_prompt: Option<String>,
+}
+
+const READ_ONLY: &str = "The session is open in another process, so it is only read here: nothing \
+    that is said from now on is stored.";
+
+impl Kernel {
+    /// Opens a session.
+    ///
+    /// # Errors
+    /// A sentence that says what to do.
+    pub async fn open_session(&self, open: OpenOptions) -> Result<Session, OpenError> {
+        let (mut tree, reason) = self.tree(&open).await?;
+        tree.set_sync(self.sync_policy());
+        let mut notices = damage_notices(&tree);
+        if reason == "resume" && tree.path().is_none() {
+            notices.push(READ_ONLY.to_owned());
+        }
+        notices.extend(tree.take_notices());
+        notices.extend(repair_notice(tree.context()));
+        let ModelChoice { model, level } = self.choose_model(&open, &tree, &mut notices).await?;
+        let said = tree.settings().thinking_level;
+        let default = self.settings.used().default_thinking_level;
+        let level = open
+            .level
+            .or(level)
+            .or(said)
+            .or(default)
+            .unwrap_or(ThinkingLevel::Medium);
+        let cwd = PathBuf::from(&tree.header().cwd);
+        if !cwd.is_dir() {
+            return Err(OpenError::DirectoryGone(cwd.display().to_string()));
+        }
+        let prompt = PromptOptions {
+            custom: open.system_prompt,
+            addendum: open.append_system_prompt,
+            context_files: context_files(&self.options.agent_dir, &cwd),
+            cwd: cwd.display().to_string(),
+        };
+        let mut tools = self.options.tools.clone();
+        tools.defaults = tools
+            .defaults
+            .or_else(|| self.settings.used().default_tools.clone());
+        let start = SessionStart {
+            tree,
+            model: Some(model),
+            level,
+            tools,
+            prompt,
+            reason,
+            notices,
+        };
+        Ok(Session::start(self.equipment(), start).await?)
+    }
+
+    /// What was asked for, else what the branch used if it still works, else the settings, else what
+    /// is usable (V3).
+    async fn choose_model(
+        &self,
+        open: &OpenOptions,
+        tree: &SessionTree,
+        notices: &mut Vec<String>,
+    ) -> Result<ModelChoice, OpenError> {
+        if open.model != ModelWish::default() {
+            return Ok(self.catalog.choose(&open.model).await?);
+        }
+        let used = self.settings.used();
+        let default = ModelWish {
+            provider: used.default_provider.clone(),
+            model: used.default_model.clone(),
+        };
+        let Some(said) = &tree.settings().model else {
+            return Ok(self.catalog.choose(&default).await?);
+        };
+        let wish = ModelWish {
+            provider: Some(said.provider.clone()),
+            model: Some(said.model_id.clone()),
+        };
+        match self.catalog.choose(&wish).await {
+            Ok(choice) if self.catalog.usable(&choice.model.provider) => Ok(choice),
+            _ => {
+                let choice = self.catalog.choose(&default).await?;
+                let (gone, used) = (
+                    format!("{}/{}", said.provider, said.model_id),
+                    choice.model.reference(),
+                );
+                notices.push(format!(
+                    "The session's model {gone} is not usable any more; {used} goes on instead."
+                ));
+                Ok(choice)
+            }
+        }
+    }
+
+    /// The tree, and why the session starts.
+    async fn tree(&self, open: &OpenOptions) -> Result<(SessionTree, &'static str), OpenError> {
+        let ids = Ids::system();
+        let cwd = &self.options.cwd;
+        let folders = self.session_folders();
+        let directory = folders.here();
+        let new = |ids| SessionTree::create(&directory, cwd, None, ids);
+        let path = match &open.session {
+            SessionChoice::InMemory => {
+                return Ok((SessionTree::in_memory(cwd, None, ids), "startup"));
+            }
+            SessionChoice::New => return Ok((new(ids), "startup")),
+            SessionChoice::Continue => match tree::most_recent(&directory, folders.only_of()) {
+                Some(path) => path,
+                None => return Ok((new(ids), "startup")),
+            },
+            SessionChoice::ForkOf(name) => {
+                let source = folders.find(name)?;
+                let fork = SessionTree::copy_into(&source, &directory, cwd, None, ids)?;
+                return Ok((fork, "fork"));
+            }
+            // A path without a file begins a session there (S15).
+            SessionChoice::Named(name) if is_path(name) => cwd.join(name),
+            SessionChoice::Named(name) => {
+                let path = folders.find(name)?;
+                self.belongs_here(name, &path, &folders)?;
+                path
+            }
+        };
+        Ok((open_file(&path, cwd, open.when_held, ids).await?, "resume"))
+    }
+
+    /// An id says which session is meant, but hardly that this process should work elsewhere.
+    fn belongs_here(
+        &self,
+        id: &str,
+        path: &Path,
+        folders: &SessionFolders,
+    ) -> Result<(), OpenError> {
+        if path.parent() == Some(&*folders.here()) {
+            return Ok(());
+        }
+        let cwd = tree::peek(path).map(|header| header.cwd);
+        match cwd.filter(|cwd| *cwd != self.options.cwd) {
+            Some(cwd) => Err(OpenError::Elsewhere {
+                id: id.to_owned(),
+                cwd,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// The setting `session.sync`; a word that is none of the three counts as unset.
+    fn sync_policy(&self) -> SyncPolicy {
+        let word = self.settings.get("session.sync").as_str();
+        word.and_then(SyncPolicy::parse).unwrap_or_default()
+    }
+
+    fn session_folders(&self) -> SessionFolders {
+        SessionFolders::new(&self.options.agent_dir, &self.options.cwd, &self.settings)
+    }
+}
+
+async fn open_file(
+    path: &Path,
+    cwd: &Path,
+    when_held: WhenHeld,
+    ids: Ids,
+) -> Result<SessionTree, OpenError> {
+    match (SessionTree::open(path, cwd, ids.clone()), when_held) {
+        (Err(TreeError::Held { .. }), WhenHeld::Wait) => {
+            let held = path.to_owned();
+            let waited = tokio::task::spawn_blocking(move || Lease::wait(&held)).await;
+            // Without a lease after all, as on a file system that has none.
+            let lease = waited.ok().and_then(Result::ok);
+            Ok(SessionTree::open_held(path, cwd, ids, lease)?)
+        }
+        (Err(TreeError::Held { .. }), WhenHeld::Read) => Ok(SessionTree::read(path, ids)?),
+        (opened, _) => Ok(opened?),
+    }
+}
+
+/// What of the session's file could not be read, the first few places of it.
+fn damage_notices(tree: &SessionTree) -> Vec<String> {
+    const SHOWN: usize = 3;
+    let mut notices: Vec<String> = tree
+        .damage()
+        .iter()
+        .take(SHOWN)
+        .map(ToString::to_string)
+        .collect();
+    let more = tree.damage().len().saturating_sub(SHOWN);
+    if more > 0 {
+        notices.push(format!(
+            "{more} more places of the session's file could not be read."
+        ));
+    }
+    notices
+}
