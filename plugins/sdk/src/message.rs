@@ -66,14 +66,16 @@ impl<'de> Deserialize<'de> for Content {
 
 impl From<Value> for Content {
     fn from(value: Value) -> Self {
-        let known = match value.get("type").and_then(Value::as_str) {
-            Some("text") => Text::deserialize(&value).map(Self::Text),
-            Some("image") => Image::deserialize(&value).map(Self::Image),
-            Some("thinking") => Thinking::deserialize(&value).map(Self::Thinking),
-            Some("toolCall") => ToolCall::deserialize(&value).map(Self::ToolCall),
+        let kind = value.get("type").and_then(Value::as_str);
+        let read: fn(Value) -> serde_json::Result<Self> = match kind {
+            Some("text") => |value| Text::deserialize(value).map(Self::Text),
+            Some("image") => |value| Image::deserialize(value).map(Self::Image),
+            Some("thinking") => |value| Thinking::deserialize(value).map(Self::Thinking),
+            Some("toolCall") => |value| ToolCall::deserialize(value).map(Self::ToolCall),
             _ => return Self::Other(value),
         };
-        known.unwrap_or(Self::Other(value))
+        // An object is readable whatever its fields are; reading it takes it, so nothing is copied.
+        read(value).unwrap_or(Self::Other(Value::Null))
     }
 }
 
@@ -275,24 +277,28 @@ impl<'de> Deserialize<'de> for Message {
 
 impl From<Value> for Message {
     fn from(value: Value) -> Self {
-        let known = match value.get("role").and_then(Value::as_str) {
-            Some("system") => SystemMessage::deserialize(&value).map(Self::System),
-            Some("user") => UserMessage::deserialize(&value).map(Self::User),
-            Some("assistant") => AssistantMessage::deserialize(&value).map(Self::Assistant),
-            Some("toolResult") => ToolResultMessage::deserialize(&value).map(Self::ToolResult),
-            Some("bashExecution") => {
-                BashExecutionMessage::deserialize(&value).map(Self::BashExecution)
+        let role = value.get("role").and_then(Value::as_str);
+        let read: fn(Value) -> serde_json::Result<Self> = match role {
+            Some("system") => |value| SystemMessage::deserialize(value).map(Self::System),
+            Some("user") => |value| UserMessage::deserialize(value).map(Self::User),
+            Some("assistant") => |value| AssistantMessage::deserialize(value).map(Self::Assistant),
+            Some("toolResult") => {
+                |value| ToolResultMessage::deserialize(value).map(Self::ToolResult)
             }
-            Some("custom") => CustomMessage::deserialize(&value).map(Self::Custom),
+            Some("bashExecution") => {
+                |value| BashExecutionMessage::deserialize(value).map(Self::BashExecution)
+            }
+            Some("custom") => |value| CustomMessage::deserialize(value).map(Self::Custom),
             Some("compactionSummary") => {
-                CompactionSummaryMessage::deserialize(&value).map(Self::CompactionSummary)
+                |value| CompactionSummaryMessage::deserialize(value).map(Self::CompactionSummary)
             }
             Some("branchSummary") => {
-                BranchSummaryMessage::deserialize(&value).map(Self::BranchSummary)
+                |value| BranchSummaryMessage::deserialize(value).map(Self::BranchSummary)
             }
             _ => return Self::Other(value),
         };
-        known.unwrap_or(Self::Other(value))
+        // An object is readable whatever its fields are; reading it takes it, so nothing is copied.
+        read(value).unwrap_or(Self::Other(Value::Null))
     }
 }
 
