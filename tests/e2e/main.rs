@@ -3,6 +3,7 @@
 mod abi;
 mod bad_input;
 mod guide;
+mod held;
 mod line;
 mod model_server;
 mod plugins;
