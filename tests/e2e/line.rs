@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::fd::FromRawFd;
-use std::process::Child;
+use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -16,7 +16,7 @@ const GREETING: &str =
     "pliant, with mock/mock-model. Ctrl-C stops an answer; /quit or Ctrl-D ends.\n";
 
 /// The binary on a terminal of its own. Dropping it kills it.
-struct Talk {
+pub(super) struct Talk {
     child: Child,
     keys: File,
     shown: Arc<Mutex<String>>,
@@ -24,9 +24,12 @@ struct Talk {
 
 impl Talk {
     fn start(home: &TempHome, arguments: &[&str]) -> Self {
+        Self::with(command(home, arguments))
+    }
+
+    pub(super) fn with(mut command: Command) -> Self {
         let (keys, terminal) = terminal();
         let copy = || terminal.try_clone().expect("a terminal can be shared");
-        let mut command = command(home, arguments);
         let child = command.stdin(copy()).stdout(copy()).stderr(copy()).spawn();
         let shown = Arc::new(Mutex::new(String::new()));
         let mut screen = keys.try_clone().expect("a terminal can be shared");
@@ -48,14 +51,14 @@ impl Talk {
         }
     }
 
-    fn keys(&mut self, keys: &str) {
+    pub(super) fn keys(&mut self, keys: &str) {
         let written = self.keys.write_all(keys.as_bytes());
         written.expect("the terminal is there");
     }
 
     /// Waits until exactly this stands on the terminal.
     #[track_caller]
-    fn shows(&self, wanted: &str) {
+    pub(super) fn shows(&self, wanted: &str) {
         let shown = || self.shown.lock().expect("nobody panics with it").clone();
         until(&format!("{wanted:?}"), || {
             let shown = shown();
@@ -68,7 +71,7 @@ impl Talk {
     }
 
     #[track_caller]
-    fn ends(&mut self, status: i32) {
+    pub(super) fn ends(&mut self, status: i32) {
         let ended = until("the end", || self.child.try_wait().expect("it is ours"));
         assert_eq!(ended.code(), Some(status));
     }

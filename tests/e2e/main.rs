@@ -10,5 +10,6 @@ mod plugins;
 mod prompt;
 mod scripts;
 mod session;
+mod session_command;
 mod signals;
 mod tools;

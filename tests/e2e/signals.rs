@@ -209,6 +209,15 @@ fn a_stdout_that_cannot_be_written_is_named() {
 
 /// The binary with the scripted model, its pipes in the hands of the test.
 pub(super) fn command(home: &TempHome, arguments: &[&str]) -> Command {
+    let mut command = bare_command(home);
+    command
+        .args(["--provider", PROVIDER, "--model", MODEL])
+        .args(arguments);
+    command
+}
+
+/// The binary without any arguments.
+pub(super) fn bare_command(home: &TempHome) -> Command {
     let built = fixture_plugin("hello").with_file_name("pliant");
     let mut command = Command::new(built);
     command
@@ -216,8 +225,6 @@ pub(super) fn command(home: &TempHome, arguments: &[&str]) -> Command {
         .env("HOME", home.home_dir())
         .env("PLIANT_AGENT_DIR", home.agent_dir())
         .env("TMPDIR", home.tmp_dir())
-        .args(["--provider", PROVIDER, "--model", MODEL])
-        .args(arguments)
         .stdin(Stdio::null())
         .stderr(Stdio::piped())
         .process_group(0);

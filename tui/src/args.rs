@@ -20,7 +20,8 @@ use crate::say;
     name = "pliant",
     version,
     disable_version_flag = true,
-    args_override_self = true
+    args_override_self = true,
+    after_help = "Stored sessions: pliant session list, show, export, import, rm (pliant session --help)."
 )]
 pub struct Args {
     /// Answer the prompt, print the answer and exit.
@@ -146,17 +147,7 @@ const MESSAGE: char = '\0';
 impl Args {
     /// Reads the command line of the process; a mistake ends it with status 1.
     pub fn of_process() -> Self {
-        Self::read(std::env::args_os()).unwrap_or_else(|error| {
-            if error.use_stderr() {
-                let text = error.to_string();
-                let lines: Vec<_> = text.lines().filter(|line| !line.is_empty()).collect();
-                say::error(lines.join("\n").trim_start_matches("error: "));
-                std::process::exit(1);
-            }
-            // Help or the version; nothing can be said if not even that can be printed.
-            let _ = error.print();
-            std::process::exit(0)
-        })
+        Self::read(std::env::args_os()).unwrap_or_else(|error| end(&error))
     }
 
     fn read(typed: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
@@ -222,6 +213,19 @@ impl Args {
             append_system_prompt: (!appended.is_empty()).then(|| appended.join("\n\n")),
         })
     }
+}
+
+/// Ends the process with help, the version, or a mistake, which has status 1.
+pub fn end(error: &clap::Error) -> ! {
+    if error.use_stderr() {
+        let text = error.to_string();
+        let lines: Vec<_> = text.lines().filter(|line| !line.is_empty()).collect();
+        say::error(lines.join("\n").trim_start_matches("error: "));
+        std::process::exit(1);
+    }
+    // Help or the version; nothing can be said if not even that can be printed.
+    let _ = error.print();
+    std::process::exit(0)
 }
 
 /// What clap reads: short options of several letters as the long ones they stand for, and the word

@@ -25,8 +25,7 @@ pub async fn run(args: &Args) -> anyhow::Result<u8> {
         bail!("The RPC mode does not exist yet. Use --mode json, which tells the same events.");
     }
     start_log(args)?;
-    let cwd = std::env::current_dir()
-        .context("The working directory is gone; change to one that exists.")?;
+    let cwd = working_dir()?;
     let agent_dir = agent_dir()?;
     let mut options = KernelOptions::new(cwd, agent_dir.clone());
     options.program = std::env::current_exe().ok();
@@ -182,8 +181,19 @@ fn split_files(words: &[String]) -> anyhow::Result<(String, Vec<String>)> {
     Ok((files, messages))
 }
 
+/// Where the program was started.
+///
+/// # Errors
+/// When that directory is gone.
+pub fn working_dir() -> anyhow::Result<PathBuf> {
+    std::env::current_dir().context("The working directory is gone; change to one that exists.")
+}
+
 /// `PLIANT_AGENT_DIR`, else `~/.pliant/agent`.
-fn agent_dir() -> anyhow::Result<PathBuf> {
+///
+/// # Errors
+/// When there is no home.
+pub fn agent_dir() -> anyhow::Result<PathBuf> {
     let set = ["PLIANT_AGENT_DIR", "PLIANT_CODING_AGENT_DIR"]
         .iter()
         .find_map(std::env::var_os);

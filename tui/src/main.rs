@@ -5,12 +5,17 @@ mod held;
 mod launch;
 mod modes;
 mod say;
+mod session_command;
 
 use std::process::ExitCode;
 
 use args::Args;
+use session_command::SessionCommand;
 
 fn main() -> ExitCode {
+    if let Some(command) = SessionCommand::of_process() {
+        return ExitCode::from(status(command.run()));
+    }
     let args = Args::of_process();
     let runtime = match tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -22,18 +27,18 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let status = runtime.block_on(async {
-        match launch::run(&args).await {
-            Ok(status) => status,
-            Err(error) => {
-                say::error(with_causes(&error));
-                1
-            }
-        }
-    });
+    let status = status(runtime.block_on(launch::run(&args)));
     // A script or plugin that never returns must not keep the process.
     runtime.shutdown_background();
     ExitCode::from(status)
+}
+
+/// The exit status; what stopped the program is said.
+fn status(ended: anyhow::Result<u8>) -> u8 {
+    ended.unwrap_or_else(|error| {
+        say::error(with_causes(&error));
+        1
+    })
 }
 
 /// The sentence, and the causes that it does not tell itself.

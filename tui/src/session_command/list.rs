@@ -1,0 +1,147 @@
+//! `pliant session list`: the stored sessions, the latest first (`kernel.md` S5).
+
+use std::fmt::Write;
+
+use clap::Args;
+use pliant_kernel::boot::SessionFolders;
+use pliant_kernel::tree::{self, Listed, iso_from_ms, one_line};
+use serde_json::json;
+
+use super::{first_words, minute, print};
+use crate::say::{self, printable};
+
+/// Characters of a name or of first words.
+const TITLE: usize = 60;
+
+/// Characters of an id at least: what a person expects to be enough.
+const SHORTEST_ID: usize = 8;
+
+/// List the sessions of this directory, the latest first.
+#[derive(Args)]
+pub struct List {
+    /// Those of all directories.
+    #[arg(long)]
+    all: bool,
+
+    /// As JSON, one object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+impl List {
+    pub fn run(&self, folders: &SessionFolders) -> anyhow::Result<u8> {
+        let sessions = self.sessions(folders);
+        if self.json {
+            return print(&sessions.iter().map(json_line).collect::<String>());
+        }
+        if sessions.is_empty() {
+            say::note(if self.all {
+                "There are no stored sessions."
+            } else {
+                "There are no stored sessions of this directory. --all lists those of all others."
+            });
+            return Ok(0);
+        }
+        print(&table(&sessions, self.all))
+    }
+
+    fn sessions(&self, folders: &SessionFolders) -> Vec<Listed> {
+        if self.all {
+            let all = folders.all();
+            let mut sessions: Vec<_> = all.iter().flat_map(|folder| tree::list(folder)).collect();
+            sessions.sort_by_key(|session| std::cmp::Reverse(session.modified_ms));
+            return sessions;
+        }
+        let mut sessions = tree::list(&folders.here());
+        if let Some(cwd) = folders.only_of() {
+            sessions.retain(|session| session.header.cwd == cwd);
+        }
+        sessions
+    }
+}
+
+fn json_line(session: &Listed) -> String {
+    let line = json!({
+        "id": session.header.id,
+        "path": session.path,
+        "cwd": session.header.cwd,
+        "name": session.name,
+        "firstMessage": session.first_message,
+        "messageCount": session.message_count,
+        "created": session.header.timestamp,
+        "modified": iso_from_ms(session.modified_ms),
+        "parentSession": session.header.parent_session,
+    });
+    format!("{line}\n")
+}
+
+fn table(sessions: &[Listed], with_directory: bool) -> String {
+    let ids: Vec<&str> = sessions.iter().map(|s| s.header.id.as_str()).collect();
+    let ids = short_ids(&ids);
+    let width = ids.iter().map(|id| id.chars().count()).max().unwrap_or(0);
+    let mut table = format!(
+        "{:16}  {:width$}  messages  session\n",
+        "modified (UTC)", "id"
+    );
+    for (session, id) in sessions.iter().zip(&ids) {
+        let title = session.name.as_ref().or(session.first_message.as_ref());
+        let title = title.map_or_else(|| "(empty)".to_owned(), |text| first_words(text, TITLE));
+        let (time, count) = (minute(session.modified_ms), session.message_count);
+        // A string takes everything.
+        let _ = write!(table, "{time}  {id:width$}  {count:8}  {title}");
+        if with_directory {
+            let cwd = one_line(&session.header.cwd.to_string_lossy());
+            let _ = write!(table, "  ({})", printable(&cwd));
+        }
+        table.push('\n');
+    }
+    table
+}
+
+/// The beginning of each id that tells it from the others; of ids that occur twice, the whole.
+fn short_ids(ids: &[&str]) -> Vec<String> {
+    let mut sorted: Vec<&str> = ids.to_vec();
+    sorted.sort_unstable();
+    let short = |id: &&str| {
+        let at = sorted.partition_point(|other| other < id);
+        let before = at.checked_sub(1).map_or(0, |at| in_common(sorted[at], id));
+        let after = sorted.get(at + 1).map_or(0, |other| in_common(other, id));
+        let length = (before.max(after) + 1).max(SHORTEST_ID);
+        id.chars()
+            .filter(|c| !c.is_control())
+            .take(length)
+            .collect()
+    };
+    ids.iter().map(short).collect()
+}
+
+/// How many characters two texts begin with together.
+fn in_common(a: &str, b: &str) -> usize {
+    a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_as_long_as_it_takes_to_find_it() {
+        let ids = [
+            "0199aaaa-1111",
+            "0199aaaa-1222",
+            "0199bbbb-1",
+            "é",
+            "0199bbbb-1",
+            "",
+        ];
+        let short = [
+            "0199aaaa-11",
+            "0199aaaa-12",
+            "0199bbbb-1",
+            "é",
+            "0199bbbb-1",
+            "",
+        ];
+        assert_eq!(short_ids(&ids), short);
+    }
+}
