@@ -318,3 +318,27 @@ fn on_a_terminal_removing_is_asked_for_and_stored_text_cannot_draw() {
     assert!(piped.contains('\u{9b}'));
     talk.shows(&piped.replace('\u{9b}', ""));
 }
+
+#[test]
+fn the_doctor_tells_what_is_odd_and_makes_a_copy_that_can_be_continued() {
+    let home = TempHome::new();
+    let file = store(&home, "0199aaaa-0000", &branched());
+    let sound = session(&home, &["doctor", "0199"]).success();
+    assert_eq!(sound.stdout, "Nothing is odd about this session.\n");
+
+    let whole = fs::read_to_string(&file).expect("it is text");
+    let torn = whole.replacen("\"type\":\"session\"", "\"type\":\"sess", 1) + "{\"type\":\"mess";
+    fs::write(&file, &torn).expect("it is writable");
+    let name = file.display().to_string();
+    let output = session(&home, &["doctor", &name]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = "Line 2: the session header before this entry is missing or damaged; it cannot be opened; a copy gets a new header.\nLine 1: not a whole record; it is passed over; a copy leaves it out.\n`--write-copy` writes a mended copy; the file itself stays.\n";
+    assert_eq!(output.stdout, said);
+
+    let copy = stdout(&home, &["doctor", &name, "--write-copy"]);
+    assert_eq!(fs::read_to_string(&file).expect("it is text"), torn);
+    let copy = copy.trim_end();
+    let shown = stdout(&home, &["show", copy]);
+    assert!(shown.contains("* 55555555"), "{shown}");
+    session(&home, &["doctor", copy]).success();
+}

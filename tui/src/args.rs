@@ -21,7 +21,7 @@ use crate::say;
     version,
     disable_version_flag = true,
     args_override_self = true,
-    after_help = "Stored sessions: pliant session list, show, export, import, rm (pliant session --help)."
+    after_help = "Stored sessions: pliant session list, show, export, doctor, import, rm (pliant session --help)."
 )]
 pub struct Args {
     /// Answer the prompt, print the answer and exit.

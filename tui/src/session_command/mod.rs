@@ -1,6 +1,7 @@
 //! `pliant session …`: what can be done with stored sessions without talking to a model. One file a
 //! command. None of them starts the kernel, so they are done at once; stdout has the result only.
 
+mod doctor;
 mod export;
 mod import;
 mod list;
@@ -21,7 +22,7 @@ use crate::modes::unwritable;
 use crate::say::{self, printable};
 use crate::{args, launch};
 
-/// List, show, export, import and delete stored sessions.
+/// List, show, export, examine, import and delete stored sessions.
 #[derive(Parser)]
 #[command(
     name = "session",
@@ -39,6 +40,7 @@ enum Command {
     List(list::List),
     Show(show::Show),
     Export(export::Export),
+    Doctor(doctor::Doctor),
     Import(import::Import),
     Rm(rm::Rm),
 }
@@ -69,6 +71,7 @@ impl SessionCommand {
             Command::List(list) => list.run(&folders),
             Command::Show(show) => show.run(&folders),
             Command::Export(export) => export.run(&folders),
+            Command::Doctor(doctor) => doctor.run(&folders),
             Command::Import(import) => import.run(&folders),
             Command::Rm(rm) => rm.run(&folders),
         }
