@@ -233,3 +233,26 @@ fn a_provider_that_is_a_script_gets_a_sound_conversation_too() {
         output.stdout
     );
 }
+
+#[test]
+fn a_stream_that_is_cut_inside_a_call_is_an_error_and_leaves_no_half_call() {
+    // K09
+    for events in 1..4 {
+        let call = reply::tool_call("read", json!({"path": "a.txt"}));
+        let server = ModelServer::start([call.cut_after(events), reply::text("Fine.")]);
+        let home = TempHome::with_model(&server);
+        home.write("a.txt", "alpha\n");
+        home.prompt("Read a.txt.").run().failure(&[]);
+        let output = go_on(&home);
+        assert_eq!(output.stdout, "Fine.\n");
+        // A failed answer is left out with its calls; that is nothing to mend.
+        check_told(&output, 0, "");
+        let requests = server.finish();
+        let roles: Vec<&str> = requests[1]
+            .conversation()
+            .iter()
+            .map(|(role, _)| *role)
+            .collect();
+        assert_eq!(roles, ["user", "user"], "{events} events");
+    }
+}
