@@ -8,6 +8,7 @@ mod line;
 mod model_server;
 mod plugins;
 mod prompt;
+mod repair;
 mod scripts;
 mod session;
 mod session_command;

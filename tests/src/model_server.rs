@@ -1,7 +1,8 @@
 //! A scripted model behind chat-completions on loopback: threads and sockets, nothing else.
 //!
-//! Every request is recorded and checked against [`crate::request_rules`]. What was wrong makes
-//! [`ModelServer::finish`], or else the drop of the server, panic: no test can forget to look.
+//! Every request is recorded and checked against [`crate::wires`] and [`crate::request_rules`].
+//! What was wrong makes [`ModelServer::finish`], or else the drop of the server, panic: no test can
+//! forget to look.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::reply::{self, Ending, Kind, Reply};
 use crate::request_rules::{self as rules, Conversations};
+use crate::wires::openai_completions::{self, Service};
 
 /// The one model that the server lists.
 pub const MODEL: &str = "mock-model";
@@ -316,7 +318,8 @@ impl Shared {
         let mut guard = self.state();
         let state = &mut *guard;
         let number = state.requests.iter().filter(|r| r.is_chat()).count();
-        let mut wrong = rules::shape(request.messages());
+        let mut wrong = openai_completions::check(&request.body, Service::ANY);
+        wrong.extend(rules::lead(request.messages()));
         if request.body["stream"] != true {
             wrong.push("it asks for no stream".to_owned());
         }

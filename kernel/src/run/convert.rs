@@ -17,25 +17,32 @@ const RETURNED: &str =
 #[derive(Debug, Default)]
 pub(super) struct Converted {
     from: Vec<Arc<Message>>,
-    to: Vec<Option<Arc<Message>>>,
+    to: Vec<Arc<Message>>,
+    /// For each source, how many converted messages there are up to it.
+    ends: Vec<usize>,
 }
 
 impl Converted {
-    /// Brings the conversion up to date with the projection and answers the transcript to send.
-    pub(super) fn update(&mut self, projection: &[Arc<Message>]) -> Vec<Arc<Message>> {
-        let same = self
-            .from
-            .iter()
-            .zip(projection)
-            .take_while(|(a, b)| Arc::ptr_eq(a, b))
-            .count();
+    /// Brings the conversion up to date with the projection. Answers how many of the converted
+    /// messages are those of the last time.
+    pub(super) fn update(&mut self, projection: &[Arc<Message>]) -> usize {
+        let common = self.from.iter().zip(projection);
+        let same = common.take_while(|(a, b)| Arc::ptr_eq(a, b)).count();
+        let kept = same.checked_sub(1).map_or(0, |last| self.ends[last]);
         self.from.truncate(same);
-        self.to.truncate(same);
+        self.ends.truncate(same);
+        self.to.truncate(kept);
         for message in &projection[same..] {
             self.from.push(Arc::clone(message));
-            self.to.push(convert(message));
+            self.to.extend(convert(message));
+            self.ends.push(self.to.len());
         }
-        self.to.iter().flatten().cloned().collect()
+        kept
+    }
+
+    /// The converted messages.
+    pub(super) fn messages(&self) -> &[Arc<Message>] {
+        &self.to
     }
 }
 
@@ -136,10 +143,16 @@ mod tests {
             ..Default::default()
         });
         let mut projection = vec![Arc::new(Message::user("a", 1)), Arc::new(bash)];
-        let first = converted.update(&projection);
+        assert_eq!(converted.update(&projection), 0);
+        let first = converted.messages().to_vec();
+        // What a model sees nothing of takes no place.
+        projection.push(Arc::new(Message::Other(serde_json::Value::Null)));
         projection.push(Arc::new(Message::user("b", 2)));
-        let second = converted.update(&projection);
+        assert_eq!(converted.update(&projection), 2);
+        let second = converted.messages().to_vec();
         assert!(first.iter().zip(&second).all(|(a, b)| Arc::ptr_eq(a, b)));
         assert_eq!(second.len(), 3);
+        assert_eq!(converted.update(&projection[..3]), 2);
+        assert_eq!(converted.messages().len(), 2);
     }
 }

@@ -16,9 +16,10 @@ use super::convert::{Converted, convert};
 pub struct Transcript {
     converted: Converted,
     reader: Option<Reader>,
-    from: Vec<Arc<Message>>,
+    /// How many of the converted messages are prepared.
+    taken: usize,
     preparer: Preparer,
-    to: Vec<Arc<Message>>,
+    prepared: Vec<Arc<Message>>,
 }
 
 /// What the repair depends on besides the messages.
@@ -33,39 +34,36 @@ struct Reader {
 impl Transcript {
     /// Brings the transcript up to date with the projection and answers what to send to the model.
     pub fn update(&mut self, projection: &[Arc<Message>], model: &Model) -> Vec<Arc<Message>> {
-        let messages = self.converted.update(projection);
+        let kept = self.converted.update(projection);
         let reader = Reader {
             provider: model.provider.clone(),
             api: model.api.clone(),
             model: model.id.clone(),
             images: model.takes_images(),
         };
-        let grows = self.reader.as_ref() == Some(&reader) && begins(&messages, &self.from);
-        if !grows || !self.append(&messages[self.from.len()..], model) {
+        let grows = kept >= self.taken && self.reader.as_ref() == Some(&reader);
+        if !grows || !self.take_new(model) {
             self.reader = Some(reader);
-            self.from.clear();
-            self.to.clear();
+            self.taken = 0;
             self.preparer = Preparer::default();
+            self.prepared.clear();
             // Nothing stands before it that it could change.
-            self.append(&messages, model);
+            self.take_new(model);
         }
-        self.to.clone()
+        self.prepared.clone()
     }
 
-    /// Takes the next messages; false when they change what was sent before.
-    fn append(&mut self, new: &[Arc<Message>], model: &Model) -> bool {
+    /// Prepares what was added; false when that changes what was sent before.
+    fn take_new(&mut self, model: &Model) -> bool {
+        let messages = self.converted.messages();
+        let new = &messages[self.taken..];
         let Some(mut prepared) = self.preparer.extend(new, model, &AnyId) else {
             return false;
         };
-        self.from.extend_from_slice(new);
-        self.to.append(&mut prepared);
+        self.taken = messages.len();
+        self.prepared.append(&mut prepared);
         true
     }
-}
-
-fn begins(messages: &[Arc<Message>], with: &[Arc<Message>]) -> bool {
-    let mut common = with.iter().zip(messages);
-    with.len() <= messages.len() && common.all(|(a, b)| Arc::ptr_eq(a, b))
 }
 
 /// What is repaired of a projection, for the user; `None` when nothing is.
@@ -93,6 +91,7 @@ pub fn repair_notice(projection: &[Arc<Message>]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use pliant_tests::histories::{self, Dice};
     use serde_json::{Value, json};
 
     use super::*;
@@ -180,6 +179,33 @@ mod tests {
         // Another branch, shorter than before.
         let other = transcript.update(&projection[..1], &model("m"));
         assert_eq!(roles(&other), ["user"]);
+    }
+
+    #[test]
+    fn a_damaged_history_in_parts_is_sent_as_the_whole() {
+        let model = {
+            let [provider, api, id] = histories::SPEAKER.map(str::to_owned);
+            Model {
+                provider,
+                api,
+                ..model(&id)
+            }
+        };
+        for seed in 0..500 {
+            let mut dice = Dice::new(seed);
+            let history: Vec<_> = histories::damaged(&mut dice)
+                .into_iter()
+                .map(message)
+                .collect();
+            let mut transcript = Transcript::default();
+            for _ in 0..3 {
+                let until = dice.roll(history.len() + 1);
+                let kept = transcript.update(&history[..until], &model);
+                let whole = Transcript::default().update(&history[..until], &model);
+                assert_eq!(kept, whole, "seed {seed}");
+                assert_eq!(repair_notice(&kept), None, "seed {seed}");
+            }
+        }
     }
 
     #[test]

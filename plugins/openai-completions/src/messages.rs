@@ -12,7 +12,7 @@ use pliant_sdk::message::{
 use serde_json::{Map, Value, json};
 
 use crate::quirks::Quirks;
-use crate::tools::{Grammars, declare};
+use crate::tools::{Grammars, declare, is_declarable};
 
 /// Fields that a service may use for readable reasoning. The one it used is kept as the signature.
 pub(crate) const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
@@ -139,12 +139,18 @@ impl Items {
             self.after_result = false;
             self.write(&json!({"role": role, "content": text}));
         }
-        let added = system.tools_added.iter().flatten();
-        if target.quirks.tools_in_place && index > plan.folded_until && added.clone().count() > 0 {
-            // Tools that need a strict schema and cannot have one fail the whole request, see `Head`.
-            let tools: Vec<Value> = added
-                .filter_map(|tool| declare(tool, &target.quirks).ok())
-                .collect();
+        if !target.quirks.tools_in_place || index <= plan.folded_until {
+            return;
+        }
+        let mut added = Vec::new();
+        history::patch_tools(&mut added, system);
+        // Tools that need a strict schema and cannot have one fail the whole request, see `Head`.
+        let tools: Vec<Value> = added
+            .iter()
+            .filter(|tool| is_declarable(tool))
+            .filter_map(|tool| declare(tool, &target.quirks).ok())
+            .collect();
+        if !tools.is_empty() {
             self.after_result = false;
             self.write(&json!({"role": "system", "tools": tools}));
         }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::messages::{Items, Plan, Target};
 use crate::quirks::Quirks;
-use crate::tools::{declare, grammars};
+use crate::tools::{declare, grammars, is_declarable};
 
 /// What is kept of a conversation.
 #[derive(Debug, Default)]
@@ -123,6 +123,8 @@ fn lead(systems: &[Arc<Message>], target: &Target) -> (Plan, Head) {
             history::patch_tools(&mut declared_tools, system);
         }
     }
+    tools.retain(is_declarable);
+    declared_tools.retain(is_declarable);
     let prompt = history::replay(systems[..prompts].iter().copied());
     let text = prompt
         .map(|prompt| history::render(&prompt))

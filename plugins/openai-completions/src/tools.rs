@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pliant_sdk::history;
 use pliant_sdk::message::Tool;
 use serde_json::{Map, Value, json};
 
@@ -9,6 +10,11 @@ use crate::quirks::Quirks;
 
 /// Grammar tools: name → the one property that the model's text becomes.
 pub(crate) type Grammars = BTreeMap<String, String>;
+
+/// Whether services take the tool's name. They refuse the whole request for one they do not take.
+pub(crate) fn is_declarable(tool: &Tool) -> bool {
+    history::tool_name(&tool.name) == tool.name
+}
 
 /// One entry of the body's `tools`.
 ///
@@ -27,12 +33,25 @@ pub(crate) fn declare(tool: &Tool, quirks: &Quirks) -> Result<Value, String> {
     let mut function = json!({
         "name": tool.name,
         "description": tool.description,
-        "parameters": strict.unwrap_or_else(|| tool.parameters.clone()),
+        "parameters": strict.unwrap_or_else(|| object_schema(&tool.parameters)),
     });
     if quirks.strict_tools {
         function["strict"] = json!(is_strict);
     }
     Ok(json!({"type": "function", "function": function}))
+}
+
+/// The parameters as a schema of an object, which is all that services take.
+fn object_schema(parameters: &Value) -> Value {
+    match (parameters, parameters.get("type")) {
+        (Value::Object(_), Some(kind)) if kind == "object" => parameters.clone(),
+        (Value::Object(_), None) => {
+            let mut parameters = parameters.clone();
+            parameters["type"] = json!("object");
+            parameters
+        }
+        _ => json!({"type": "object", "properties": {}}),
+    }
 }
 
 /// The grammar tools among the declared ones.

@@ -716,20 +716,22 @@ impl Usage {
     #[must_use]
     pub fn context_tokens(&self) -> u64 {
         match self.total_tokens {
-            0 => self.input + self.output + self.cache_read + self.cache_write,
+            0 => [self.output, self.cache_read, self.cache_write]
+                .into_iter()
+                .fold(self.input, u64::saturating_add),
             total => total,
         }
     }
 
-    /// Adds another usage field by field (M4).
+    /// Adds another usage field by field (M4). Stored figures may be absurd; sums stay in range.
     pub fn add(&mut self, other: &Self) {
-        self.input += other.input;
-        self.output += other.output;
-        self.cache_read += other.cache_read;
-        self.cache_write += other.cache_write;
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+        self.cache_write = self.cache_write.saturating_add(other.cache_write);
         self.cache_write_1h = add_split(self.cache_write_1h, other.cache_write_1h);
         self.reasoning = add_split(self.reasoning, other.reasoning);
-        self.total_tokens += other.total_tokens;
+        self.total_tokens = self.total_tokens.saturating_add(other.total_tokens);
         self.cost.add(&other.cost);
     }
 }
@@ -737,7 +739,7 @@ impl Usage {
 fn add_split(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (None, None) => None,
-        (a, b) => Some(a.unwrap_or(0) + b.unwrap_or(0)),
+        (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
     }
 }
 
@@ -899,6 +901,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn absurd_usage_stays_in_range() {
+        let read = |value: Value| serde_json::from_value::<Usage>(value).unwrap();
+        let mut usage = read(json!({"input": 1e300, "output": 5, "cacheWrite1h": u64::MAX}));
+        assert_eq!(usage.context_tokens(), i64::MAX.unsigned_abs() + 5);
+        for _ in 0..3 {
+            usage.add(&usage.clone());
+        }
+        assert_eq!(usage.context_tokens(), u64::MAX);
+    }
 
     fn round_trip(value: Value) {
         let message = Message::from(value.clone());

@@ -5,23 +5,11 @@ use std::sync::Arc;
 use pliant_sdk::Model;
 use pliant_sdk::message::Message;
 use pliant_sdk::provider::StreamRequest;
+use pliant_tests::histories::Dice;
 use serde_json::{Value, json};
 
 use super::{model, options};
 use crate::request::build;
-
-/// A generator that gives the same numbers everywhere.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % sides
-    }
-}
 
 fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
@@ -109,7 +97,7 @@ fn change(dice: &mut Dice, request: &mut StreamRequest, time: i64) {
 
 #[test]
 fn kept_bytes_are_the_bytes_of_a_request_built_at_once() {
-    let mut dice = Dice(11);
+    let mut dice = Dice::new(11);
     let mut compared = 0;
     for model in models() {
         for _ in 0..20 {
@@ -136,7 +124,7 @@ fn kept_bytes_are_the_bytes_of_a_request_built_at_once() {
 /// The cache of the service depends on it.
 #[test]
 fn a_turn_only_adds_to_the_bytes_of_the_messages() {
-    let mut dice = Dice(5);
+    let mut dice = Dice::new(5);
     let mut request = StreamRequest::new(model(json!({})), options(json!({})), Vec::new());
     let mut before = String::new();
     for turn in 0..100 {

@@ -472,7 +472,7 @@ fn cache_markers() {
     let one_hour = json!({"type": "ephemeral", "ttl": "1h"});
     assert_eq!(long["messages"][4]["content"], part("y", &one_hour));
     // The last message with text is marked, be it a result.
-    rest[3]["content"] = json!([{"type": "image", "data": "", "mimeType": "image/png"}]);
+    rest[3]["content"] = json!([{"type": "image", "data": "QQ==", "mimeType": "image/png"}]);
     let result = body(flags.clone(), json!({}), with_tools(json!([]), rest));
     assert_eq!(result["messages"][3]["content"], part("ok", &marker));
     for (patch, retention) in [(flags, "none"), (json!({}), "long")] {

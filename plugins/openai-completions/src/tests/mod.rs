@@ -1,6 +1,7 @@
 //! A host that answers from memory, and what the tests of this crate share.
 
 mod cache;
+mod damaged;
 mod fixtures;
 mod flags;
 mod request;

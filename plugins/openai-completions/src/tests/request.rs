@@ -186,8 +186,8 @@ fn results_without_text_say_so() {
     let image = |data: &str| json!({"type": "image", "data": data, "mimeType": "image/png"});
     let list = json!([
         answer(json!([call("1"), call("2"), call("3")])),
-        result("1", json!([text("a"), image("1"), text("b")])),
-        result("2", json!([image("2"), text(" ")])),
+        result("1", json!([text("a"), image("AAA1"), text("b")])),
+        result("2", json!([image("AAA2"), text(" ")])),
         result("3", json!([]))
     ]);
     let sent = sent(list);

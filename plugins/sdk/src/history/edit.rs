@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::damage::{Damage, Tally};
 use super::ids::tool_name;
 use super::image::{self, DAMAGED, OMITTED, OMITTED_OF_TOOL};
-use super::repair::{Call, is_same_model, sent_answer};
+use super::matching::Call;
+use super::repair::{is_same_model, sent_answer};
 use crate::message::{
     AssistantMessage, Content, Message, MessageContent, ToolCall, ToolResultMessage, UserMessage,
 };

@@ -3,6 +3,9 @@
 use super::repair::sent_answer;
 use crate::message::{Content, Message, MessageContent};
 
+/// No context holds more; a usage that says so is damaged.
+const MOST_TOKENS: u64 = 1_000_000_000;
+
 /// How many tokens a request will hold (`providers.md` §1.3), message by message: what the newest
 /// trustworthy answer reported, plus 3.5 characters per token for everything after it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -15,18 +18,18 @@ impl ContextEstimate {
     /// A count that is known.
     #[must_use]
     pub fn of_tokens(tokens: u64) -> Self {
-        Self { tokens, newest: 0 }
+        Self {
+            tokens: tokens.min(MOST_TOKENS),
+            newest: 0,
+        }
     }
 
     /// Counts the next message of the transcript.
     pub fn add(&mut self, message: &Message) {
-        match sent_answer(message) {
+        let reported = sent_answer(message).map(|answer| answer.usage.context_tokens());
+        match reported.filter(|tokens| (1..=MOST_TOKENS).contains(tokens)) {
             // An answer older than what stands before it was made for another context.
-            Some(answer)
-                if answer.timestamp >= self.newest && answer.usage.context_tokens() > 0 =>
-            {
-                self.tokens = answer.usage.context_tokens();
-            }
+            Some(tokens) if timestamp(message) >= self.newest => self.tokens = tokens,
             _ => self.tokens += (message_chars(message) * 2).div_ceil(7),
         }
         self.newest = self.newest.max(timestamp(message));

@@ -5,17 +5,20 @@
 //! any service accepts: calls and results paired, ids unique, nothing of another model that only
 //! that model understands. The stored messages are never changed. Nothing here fails.
 //!
-//! What was mended can be told: [`repairs`]. [`replay`] and [`render`] are for the prompt, [`prepare`] is for the messages, [`Preparer`]
-//! prepares a conversation that grows, [`ContextEstimate`] counts it.
+//! [`replay`] and [`render`] are for the prompt, [`prepare`] is for the messages, [`Preparer`]
+//! prepares a conversation that grows, [`repairs`] tells what had to be mended, [`ContextEstimate`]
+//! counts.
 
 mod prompt;
 
 mod repair;
 
-mod damage;
 mod edit;
 mod ids;
 mod image;
+mod matching;
+
+mod damage;
 
 mod estimate;
 

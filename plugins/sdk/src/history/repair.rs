@@ -1,4 +1,4 @@
-//! Pairing: which answers and results are sent, where, and under which id (M18).
+//! Repair: which answers and results are sent, where, and under which id (M18).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::damage::{Damage, Repair, Tally};
 use super::edit::{count_damage, prepare_answer, prepare_result, prepare_user};
 use super::ids::{AnyId, IdRule, short_hash, tool_name};
-use crate::message::{AssistantMessage, Content, Message, StopReason, ToolCall, ToolResultMessage};
+use super::matching::{Call, Matching, Past, distinct_calls};
+use crate::message::{AssistantMessage, Content, Message, StopReason, ToolResultMessage};
 use crate::model::Model;
 
 /// Text of the result that stands for a missing one.
@@ -49,14 +50,7 @@ pub struct Preparer {
     sent: HashSet<String>,
     /// How often a new id was made up for an id as stored.
     renamed: HashMap<String, usize>,
-    /// Ids, as stored, of calls that no later result answered.
-    unanswered: HashSet<String>,
-    /// Ids of calls that were left out; their results belong to no other call.
-    unsent: HashSet<String>,
-    /// Ids of results that no call claimed.
-    unclaimed: HashSet<String>,
-    /// Ids, as stored, of calls that were sent.
-    called: HashSet<String>,
+    past: Past,
     tally: Tally,
 }
 
@@ -71,7 +65,7 @@ impl Preparer {
         model: &Model,
         ids: &dyn IdRule,
     ) -> Option<Vec<Arc<Message>>> {
-        if self.reaches_back(messages) {
+        if self.past.is_changed_by(messages) {
             return None;
         }
         let calls = self.plan(messages, model, ids);
@@ -92,37 +86,11 @@ impl Preparer {
         ids: &dyn IdRule,
     ) -> Vec<Call<'a>> {
         let mut calls = self.name_calls(messages, model, ids);
-        self.match_results(messages, &mut calls);
+        Matching::new(&mut self.past, &mut self.tally, &mut calls).run(messages);
         for message in messages {
             count_damage(message, &mut self.tally);
         }
         calls
-    }
-
-    /// Whether a result belongs to a call that is prepared already, or a call to such a result.
-    /// Ids alone do not tell: some services begin to count anew with every answer.
-    fn reaches_back(&self, messages: &[Arc<Message>]) -> bool {
-        if self.unanswered.is_empty() && self.unclaimed.is_empty() {
-            return false;
-        }
-        let mut open: HashMap<&str, usize> = HashMap::new();
-        for message in messages {
-            if let Some(answer) = sent_answer(message) {
-                for (_, call) in distinct_calls(answer) {
-                    *open.entry(&call.id).or_default() += 1;
-                }
-            } else if let Message::ToolResult(result) = &**message {
-                match open.get_mut(result.tool_call_id.as_str()) {
-                    Some(calls) if *calls > 0 => {
-                        *calls -= usize::from(!is_placeholder(result));
-                    }
-                    _ if self.unanswered.contains(&result.tool_call_id) => return true,
-                    _ => {}
-                }
-            }
-        }
-        let mut left = open.iter().filter(|(_, calls)| **calls > 0);
-        left.any(|(id, _)| self.unclaimed.contains(*id))
     }
 
     fn name_calls<'a>(
@@ -191,154 +159,6 @@ impl Preparer {
         self.sent.insert(new.clone());
         new
     }
-
-    fn match_results<'a>(&mut self, messages: &[Arc<Message>], calls: &mut [Call<'a>]) {
-        let mut open: HashMap<&'a str, Vec<usize>> = HashMap::new();
-        let mut without_call = Vec::new();
-        let mut last_said = None;
-        let mut next = 0;
-        for (at, message) in messages.iter().enumerate() {
-            match &**message {
-                Message::User(_) => last_said = Some(at),
-                Message::Assistant(_) if sent_answer(message).is_some() => {
-                    last_said = Some(at);
-                    while let Some(call) = calls.get(next).filter(|call| call.message == at) {
-                        open.entry(&call.call.id).or_default().push(next);
-                        self.called.insert(call.call.id.clone());
-                        next += 1;
-                    }
-                }
-                Message::Assistant(answer) => {
-                    let ids = answer.tool_calls().map(|call| call.id.clone());
-                    self.unsent.extend(ids);
-                }
-                Message::ToolResult(result) => {
-                    let same_id = open.get_mut(result.tool_call_id.as_str());
-                    let same_id = same_id.filter(|same_id| !same_id.is_empty());
-                    match (same_id, is_placeholder(result)) {
-                        (Some(same_id), true) => {
-                            let answered = answered_call(calls, same_id, &result.tool_name);
-                            calls[same_id[answered]].has_placeholder = true;
-                        }
-                        (Some(same_id), false) => {
-                            let answered = answered_call(calls, same_id, &result.tool_name);
-                            let call = &mut calls[same_id.remove(answered)];
-                            call.result = Some(at);
-                            if last_said != Some(call.message) {
-                                self.tally.add(Damage::DisplacedResult);
-                            }
-                        }
-                        (None, true) => {}
-                        (None, false) if self.unsent.contains(&result.tool_call_id) => {}
-                        (None, false) => {
-                            without_call.push(WithoutCall {
-                                at,
-                                id: &result.tool_call_id,
-                                is_second: self.called.contains(&result.tool_call_id),
-                            });
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
-        let unanswered = open.iter().filter(|(_, calls)| !calls.is_empty());
-        self.unanswered
-            .extend(unanswered.map(|(id, _)| (*id).to_owned()));
-        self.claim_early(calls, &mut open, without_call);
-        for index in open.into_values().flatten() {
-            if !calls[index].has_placeholder {
-                self.tally.add(Damage::CallWithoutResult);
-            }
-        }
-    }
-
-    /// Gives results that stand before their call to it.
-    fn claim_early(
-        &mut self,
-        calls: &mut [Call<'_>],
-        open: &mut HashMap<&str, Vec<usize>>,
-        without_call: Vec<WithoutCall<'_>>,
-    ) {
-        for WithoutCall { at, id, is_second } in without_call {
-            let same_id = open.get_mut(id);
-            let later = same_id.and_then(|same_id| {
-                let later = same_id
-                    .iter()
-                    .position(|index| calls[*index].message > at)?;
-                Some(same_id.remove(later))
-            });
-            match later {
-                Some(index) => {
-                    calls[index].result = Some(at);
-                    self.tally.add(Damage::DisplacedResult);
-                }
-                None => {
-                    self.unclaimed.insert(id.to_owned());
-                    self.tally.add(match is_second {
-                        true => Damage::SurplusResult,
-                        false => Damage::ResultWithoutCall,
-                    });
-                }
-            }
-        }
-    }
-}
-
-/// A result that no call before it waits for.
-struct WithoutCall<'a> {
-    at: usize,
-    id: &'a str,
-    /// A call before it has that id, and its result.
-    is_second: bool,
-}
-
-/// A call that will be sent.
-pub(super) struct Call<'a> {
-    message: usize,
-    pub(super) block: usize,
-    pub(super) call: &'a ToolCall,
-    /// The id it is sent under.
-    pub(super) id: String,
-    /// Where its result is.
-    result: Option<usize>,
-    /// A stored [`NO_RESULT`] answers it, unless a real result does.
-    has_placeholder: bool,
-}
-
-impl Call<'_> {
-    fn is_open(&self) -> bool {
-        self.result.is_none()
-    }
-}
-
-/// The calls of an answer and where they are. Models and proxies that repeat a call do so word for
-/// word; it ran once.
-fn distinct_calls(answer: &AssistantMessage) -> impl Iterator<Item = (usize, &ToolCall)> {
-    let blocks = answer.content.iter().enumerate();
-    let calls = blocks.filter_map(|(block, content)| Some((block, content.as_tool_call()?)));
-    calls.filter(|(block, call)| {
-        let mut before = answer.content[..*block]
-            .iter()
-            .filter_map(Content::as_tool_call);
-        call.id.is_empty() || !before.any(|other| repeats(other, call))
-    })
-}
-
-fn repeats(one: &ToolCall, other: &ToolCall) -> bool {
-    one.id == other.id && one.name == other.name && one.arguments == other.arguments
-}
-
-/// Which of the open calls with its id a result answers: of the last message that has one the
-/// first, or the first of the result's tool.
-fn answered_call(calls: &[Call<'_>], open: &[usize], tool: &str) -> usize {
-    let last = open.last().map_or(0, |index| calls[*index].message);
-    let first = open.partition_point(|index| calls[*index].message < last);
-    let mut of_last = open[first..].iter();
-    first
-        + of_last
-            .position(|index| calls[*index].call.name == tool)
-            .unwrap_or(0)
 }
 
 /// The answers that are sent. One that is still `pending` is the rest of a crash.
@@ -351,15 +171,6 @@ pub(super) fn sent_answer(message: &Message) -> Option<&AssistantMessage> {
     message.as_assistant().filter(|answer| {
         !answer.stop_reason.is_failure() && answer.stop_reason != StopReason::Pending
     })
-}
-
-/// A stored [`NO_RESULT`] is no result: it would keep a real one out.
-fn is_placeholder(result: &ToolResultMessage) -> bool {
-    let only = match result.content.as_slice() {
-        [only] => only.as_text(),
-        _ => None,
-    };
-    result.is_error && only == Some(NO_RESULT)
 }
 
 pub(super) fn is_same_model(answer: &AssistantMessage, model: &Model) -> bool {

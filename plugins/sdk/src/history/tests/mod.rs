@@ -358,6 +358,11 @@ fn the_newest_trustworthy_usage_anchors_the_estimate() {
         counted(&[answer(100, 1, "stop"), answer(0, 2, "stop")]).tokens(),
         102
     );
+    // Damage: no context holds that much.
+    assert_eq!(
+        counted(&[user(1), answer(u64::MAX, 2, "stop"), user(3)]).tokens(),
+        8
+    );
     let image =
         json!({"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "😀"}]});
     assert_eq!(counted(&[image]).tokens(), 1372);
