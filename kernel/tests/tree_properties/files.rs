@@ -2,11 +2,12 @@
 //! there stays, and the session goes on.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use pliant_kernel::tree::{Position, SessionTree};
+use pliant_kernel::tree::{EntryBody, Position, SessionTree};
 use pliant_sdk::message::Message;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -63,6 +64,46 @@ proptest! {
             wound.inflict(&mut bytes);
         }
         read_session::check(&bytes, folder.path());
+    }
+
+    /// S18: another process wrote to the file meanwhile, perhaps half a line.
+    #[test]
+    fn an_append_behind_somebody_elses_bytes_is_readable(
+        theirs in prop_oneof![
+            vec(values::body(), 1..3).prop_map(Theirs::Entries),
+            "[ -~]{1,20}\n?".prop_map(Theirs::Bytes),
+            Just(Theirs::Bytes(r#"{"type":"mess"#.to_owned())),
+        ],
+        mine in vec(values::body(), 1..4),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shared.jsonl");
+        let mut tree = open(&path, 1);
+        tree.append_message(Arc::new(Message::user("first", 1))).unwrap();
+        let mut lines: Vec<String> = tree.entries().iter().map(line).collect();
+        match theirs {
+            Theirs::Entries(bodies) => {
+                let copy = folder.path().join("copy.jsonl");
+                fs::copy(&path, &copy).unwrap();
+                let mut other = open(&copy, 2);
+                for body in bodies {
+                    lines.push(line(other.append(body).unwrap()));
+                }
+                append_to(&path, &fs::read(&copy).unwrap()[fs::read(&path).unwrap().len()..]);
+            }
+            Theirs::Bytes(bytes) => append_to(&path, bytes.as_bytes()),
+        }
+        let shared = fs::read(&path).unwrap();
+        for body in mine {
+            lines.push(line(tree.append(body).unwrap()));
+        }
+        drop(tree);
+        let file = fs::read(&path).unwrap();
+        let added = file.strip_prefix(&*shared).unwrap();
+        assert_eq!(added.starts_with(b"\n"), !shared.ends_with(b"\n"));
+        let again = open(&path, 3);
+        assert_eq!(again.entries().iter().map(line).collect::<Vec<_>>(), lines);
+        assert!(again.damage().len() <= 1);
     }
 
     /// Invariant 6: what others wrote stays byte for byte, also in copies.
@@ -195,6 +236,17 @@ fn check_cut(bytes: &[u8], ends: &[usize], cut: usize, folder: &Path) {
         (Err(_), 1.., 0) => assert_eq!(fs::read(&path).unwrap(), left),
         (opened, ..) => panic!("cut at {cut}: {:?}", opened.map(drop)),
     }
+}
+
+#[derive(Debug, Clone)]
+enum Theirs {
+    Entries(Vec<EntryBody>),
+    Bytes(String),
+}
+
+fn append_to(path: &Path, bytes: &[u8]) {
+    let mut file = OpenOptions::new().append(true).open(path).unwrap();
+    file.write_all(bytes).unwrap();
 }
 
 /// Something that happens to bytes.

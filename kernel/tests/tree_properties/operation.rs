@@ -58,9 +58,9 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => Just(ResetLeaf),
         1 => (proptest::option::of(at()), values::text())
             .prop_map(|(to, summary)| BranchWithSummary(to, summary)),
-        2 => (at(), values::text()).prop_map(|(target, label)| Label(target, label)),
+        3 => (at(), "|[a-z]{1,3}").prop_map(|(target, label)| Label(target, label)),
         1 => values::text().prop_map(Name),
-        3 => (at(), values::replacement()).prop_map(|(target, edit)| Edit(target, edit)),
+        4 => (at(), values::replacement()).prop_map(|(target, edit)| Edit(target, edit)),
         2 => refusal().prop_map(Refused),
         2 => Just(Reopen),
         1 => at().prop_map(ForkBefore),

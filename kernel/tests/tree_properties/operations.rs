@@ -152,6 +152,7 @@ fn edit(session: &mut Session, target: Index, replacement: Replacement) {
     session.with_append(body, |tree| {
         tree.edit_context(target.id(), replacement.clone()).cloned()
     });
+    session.check();
     let leaf = session.tree.leaf().cloned().unwrap();
     let above = session.tree.entry(&leaf).unwrap().parent().cloned();
     session.go_to(above.as_ref());

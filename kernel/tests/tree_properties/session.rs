@@ -11,6 +11,7 @@ use pliant_kernel::tree::{
 };
 use pliant_sdk::history::replay;
 use pliant_sdk::message::{Message, Usage};
+use proptest::sample::Index;
 use tempfile::TempDir;
 
 use crate::{cwd, ids, open, reference};
@@ -73,10 +74,12 @@ impl Session {
         self.entries.iter().any(|entry| is_conversation(entry))
     }
 
-    /// Some entry, if there is one.
-    pub fn pick(&self, index: proptest::sample::Index) -> Option<Arc<Entry>> {
-        let entries = &self.entries;
-        (!entries.is_empty()).then(|| Arc::clone(&entries[index.index(entries.len())]))
+    /// Some entry, if there is one; every other time one of the last few, so that operations meet.
+    pub fn pick(&self, index: Index) -> Option<Arc<Entry>> {
+        let count = self.entries.len();
+        let recent = if index.index(64) % 2 == 0 { 4 } else { count };
+        let last = &self.entries[count.saturating_sub(recent)..];
+        (!last.is_empty()).then(|| Arc::clone(&last[index.index(last.len())]))
     }
 
     /// Root to that entry, by the list.
