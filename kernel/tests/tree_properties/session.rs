@@ -77,7 +77,11 @@ impl Session {
     /// Some entry, if there is one; every other time one of the last few, so that operations meet.
     pub fn pick(&self, index: Index) -> Option<Arc<Entry>> {
         let count = self.entries.len();
-        let recent = if index.index(64) % 2 == 0 { 4 } else { count };
+        let recent = if index.index(64).is_multiple_of(2) {
+            4
+        } else {
+            count
+        };
         let last = &self.entries[count.saturating_sub(recent)..];
         (!last.is_empty()).then(|| Arc::clone(&last[index.index(last.len())]))
     }
