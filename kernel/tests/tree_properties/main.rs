@@ -13,6 +13,8 @@ mod session;
 
 mod files;
 mod forks;
+#[cfg(unix)]
+mod full;
 mod operations;
 
 #[path = "../../../tests/fuzz/checks/read_session.rs"]

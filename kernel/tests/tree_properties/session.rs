@@ -124,6 +124,11 @@ impl Session {
             let line = after.strip_prefix(&*file).unwrap();
             assert_eq!(line, format!("{}\n", entry.raw()).as_bytes());
         }
+        self.record(entry);
+    }
+
+    /// Notes what was appended.
+    pub fn record(&mut self, entry: Arc<Entry>) {
         self.leaf = Some(entry.id().clone());
         match entry.body() {
             EntryBody::Label(change) => {
