@@ -25,7 +25,7 @@ pub fn value() -> impl Strategy<Value = Value> {
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
-        (-10_000..10_000).prop_map(|n| Value::from(f64::from(n) / 8.0)),
+        proptest::num::f64::NORMAL.prop_map(Value::from),
         text().prop_map(Value::from),
     ];
     leaf.prop_recursive(3, 12, 3, |inner| {
