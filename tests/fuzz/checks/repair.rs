@@ -31,6 +31,7 @@ pub fn check(bytes: &[u8], folder: &Path) {
         for model in models(messages) {
             let prepared = prepare(messages, &model, &Strict);
             check_request(&prepared);
+            assert_eq!(prepare(&prepared, &model, &Strict), prepared, "twice");
             check_parts(messages, &model, &prepared);
         }
     }
