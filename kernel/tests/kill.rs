@@ -27,7 +27,7 @@ use serde_json::json;
 const FILE: &str = "PLIANT_KILL_FILE";
 const SEED: &str = "PLIANT_KILL_SEED";
 /// A file that has grown to this is put aside, because every round reads the whole of it.
-const LARGEST: u64 = 4 << 20;
+const LARGEST: u64 = 1 << 20;
 
 #[test]
 fn nothing_acknowledged_is_lost_when_the_writer_is_killed() {

@@ -67,7 +67,7 @@ pub fn run(path: &Path, other_leaf: &str) -> ExitCode {
     let leaf = tree.leaf().cloned();
     let model = tree.settings().model.clone();
     let open_ms = crate::ms(start.elapsed());
-    assert!(messages > 0 && model.is_some());
+    assert!(messages > 0 && model.is_some() && tree.damage().is_empty());
     let anonymous_mib = anonymous_mib();
 
     let start = Instant::now();

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use pliant_kernel::tree::{EntryId, Ids, SessionTree};
 use pliant_sdk::message::Message;
+use serde_json::Value;
 
 /// Opens the bytes as a session in this folder, looks at everything, appends, and opens it again.
 ///
@@ -133,11 +134,15 @@ fn check_export(tree: &SessionTree, folder: &Path) {
     assert_eq!(again, text, "an export of an export is another");
 }
 
-/// Older versions are written anew on opening, and an empty file gets a header (S15, S19). Unsure
-/// cases count as older.
+/// Older versions are written anew on opening, and an empty file gets a header (S15, S19). `false`
+/// where it takes more than a glance to see which record is the header.
 fn is_current_version(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
-    text.matches("\"version\"").count() == 1 && text.contains("\"version\":3")
+    let header = text.lines().find(|line| line.contains("session"));
+    let header = header.and_then(|line| serde_json::from_str::<Value>(line).ok());
+    header.is_some_and(|header| {
+        header["type"] == "session" && header["version"].as_f64().is_some_and(|v| v >= 3.0)
+    })
 }
 
 fn open(path: &Path) -> Option<SessionTree> {

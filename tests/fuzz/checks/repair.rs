@@ -27,12 +27,20 @@ pub fn check(bytes: &[u8], folder: &Path) {
         .iter()
         .filter_map(|entry| entry.message().cloned())
         .collect();
-    for messages in [tree.context(), &*all] {
-        for model in models(messages) {
-            let prepared = prepare(messages, &model, &Strict);
-            check_request(&prepared);
-            check_parts(messages, &model, &prepared);
-        }
+    check_messages(tree.context());
+    check_messages(&all);
+}
+
+/// Makes requests of these messages.
+///
+/// # Panics
+/// When one of the rules is broken.
+pub fn check_messages(messages: &[Arc<Message>]) {
+    for model in models(messages) {
+        let prepared = prepare(messages, &model, &Strict);
+        check_request(&prepared);
+        assert_eq!(prepare(&prepared, &model, &Strict), prepared, "twice");
+        check_parts(messages, &model, &prepared);
     }
 }
 
