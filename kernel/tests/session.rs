@@ -12,6 +12,7 @@ use pliant_kernel::models::ModelWish;
 use pliant_kernel::pipeline::{Prompt, PromptError, WhenActive};
 use pliant_kernel::registry::{InProcess, Rank, Source};
 use pliant_kernel::session::{Disposition, PromptEnd, Session, Subscription};
+use pliant_kernel::tree::Lease;
 use pliant_kernel::{Kernel, KernelOptions, OpenOptions, SessionChoice};
 use pliant_sdk::command::{Command, CommandCtx, CommandSpec};
 use pliant_sdk::hook::{InputAnswer, InputEvent, ToolCallAnswer, ToolCallEvent};
@@ -890,6 +891,7 @@ async fn a_session_whose_model_is_gone_says_so_and_goes_on_with_another() {
     // V3
     let first = scene(Script::new([Reply::Text("one")]), Plugin::new()).await;
     first.prompt("a").await;
+    first.session.close("quit").await;
     let file = first.session.file().unwrap();
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(
@@ -917,4 +919,83 @@ async fn a_session_whose_model_is_gone_says_so_and_goes_on_with_another() {
         "{:?}",
         session.notices()
     );
+}
+
+#[tokio::test]
+async fn what_another_program_does_to_the_file_is_told_and_ends_no_run() {
+    // S18
+    let script = Script::new([Reply::Text("one"), Reply::Text("two"), Reply::Text("three")]);
+    let mut scene = scene(script, Plugin::new()).await;
+    scene.prompt("a").await;
+    let file = scene.session.file().unwrap();
+    let theirs =
+        r#"{"type":"custom","id":"7e1e0001","parentId":null,"timestamp":"t","customType":"x"}"#;
+    let mut text = std::fs::read_to_string(&file).unwrap();
+    text.push_str(&format!("{theirs}\n"));
+    std::fs::write(&file, text).unwrap();
+    scene.events();
+    scene.prompt("b").await;
+    assert_eq!(
+        scene
+            .events()
+            .iter()
+            .filter(|word| *word == "notice")
+            .count(),
+        1
+    );
+
+    std::fs::remove_file(&file).unwrap();
+    let end = scene.prompt("c").await;
+    assert!(end.failure.is_none());
+    assert_eq!(
+        scene
+            .events()
+            .iter()
+            .filter(|word| *word == "notice")
+            .count(),
+        1
+    );
+    let stored = std::fs::read_to_string(&file).unwrap();
+    assert!(stored.contains(theirs) && stored.contains("three"));
+    assert_eq!(
+        scene.script.requests()[2],
+        [
+            "system",
+            "user:a",
+            "assistant:one",
+            "user:b",
+            "assistant:two",
+            "user:c"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_run_whose_file_was_cut_stops_and_says_why() {
+    // S12, reports S04
+    let script = Script::new([Reply::Text("one"), Reply::Text("two")]);
+    let scene = scene(script, Plugin::new()).await;
+    scene.prompt("a").await;
+    let file = scene.session.file().unwrap();
+    std::fs::write(&file, "").unwrap();
+    let end = scene.prompt("b").await;
+    let failure = end.failure.unwrap().to_string();
+    assert!(failure.contains("was cut from"), "{failure}");
+    assert_eq!(
+        std::fs::read(&file).unwrap(),
+        b"",
+        "nothing was written into it"
+    );
+    scene.session.close("quit").await;
+}
+
+#[tokio::test]
+async fn a_closed_session_is_open_for_others() {
+    // S18
+    let scene = scene(Script::new([Reply::Text("one")]), Plugin::new()).await;
+    scene.prompt("a").await;
+    let file = scene.session.file().unwrap();
+    assert!(Lease::acquire(&file).is_err());
+    scene.session.close("quit").await;
+    assert!(Lease::acquire(&file).is_ok());
 }

@@ -64,7 +64,7 @@ fn who_waits_goes_on_when_the_other_has_ended() {
     drop(running.wait());
     let output = second.wait().success();
     assert_eq!(output.stdout, "Here I am.\n");
-    assert_eq!(home.session_files(), [file.clone()]);
+    assert_eq!(home.session_files(), std::slice::from_ref(&file));
     assert_eq!(roles(&home), ["user", "assistant", "user", "assistant"]);
     let left = fs::read_dir(file.parent().expect("it is in a folder")).expect("it is there");
     assert_eq!(left.count(), 1, "no lease stays");

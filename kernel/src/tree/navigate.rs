@@ -29,6 +29,29 @@ impl SessionTree {
         Ok(())
     }
 
+    /// Goes to an entry as a user means it: to a message of his own, or one that an extension wrote
+    /// in his place, by standing before it with its text in the editor; else by standing at it (R40).
+    /// Writes nothing.
+    ///
+    /// # Errors
+    /// [`TreeError::UnknownEntry`]; the leaf then stays.
+    pub fn navigate(&mut self, target: &EntryId) -> Result<Option<String>, TreeError> {
+        let entry = self
+            .entry(target)
+            .ok_or_else(|| TreeError::UnknownEntry { id: target.clone() })?;
+        let text = match entry.body() {
+            EntryBody::CustomMessage(custom) => custom.content.joined_text(""),
+            EntryBody::Message(message) => match &**message {
+                Message::User(user) => user.content.joined_text(""),
+                _ => return self.branch(target).map(|()| None),
+            },
+            _ => return self.branch(target).map(|()| None),
+        };
+        let parent = entry.parent().and_then(|id| self.index.get(id).copied());
+        self.move_leaf(parent);
+        Ok(Some(text))
+    }
+
     /// The next entry will be another root (S22).
     pub fn reset_leaf(&mut self) {
         self.move_leaf(None);

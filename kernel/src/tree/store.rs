@@ -103,18 +103,19 @@ pub enum Found {
     Several(Vec<PathBuf>),
 }
 
-/// Finds sessions by the beginning of their id.
+/// Finds sessions by the beginning of their id. One whose whole id it is goes before longer ones;
+/// of two copies with the same id neither is meant more than the other.
 pub fn find(files: impl IntoIterator<Item = PathBuf>, prefix: &str) -> Found {
-    let mut found = Vec::new();
+    let (mut exact, mut longer) = (Vec::new(), Vec::new());
     for path in files {
         let Some(header) = peek(&path) else { continue };
         if header.id.as_str() == prefix {
-            return Found::One(path);
-        }
-        if header.id.as_str().starts_with(prefix) {
-            found.push(path);
+            exact.push(path);
+        } else if header.id.as_str().starts_with(prefix) {
+            longer.push(path);
         }
     }
+    let mut found = if exact.is_empty() { longer } else { exact };
     match found.len() {
         0 => Found::None,
         1 => Found::One(found.remove(0)),

@@ -41,6 +41,25 @@ fn moving_the_leaf_writes_nothing_and_starts_another_branch() {
 }
 
 #[test]
+fn going_to_a_prompt_is_standing_before_it_with_its_text() {
+    // R40
+    let mut tree = memory();
+    let first = add(&mut tree, user("one"));
+    let answer = add(&mut tree, assistant("1"));
+    let noted = add(&mut tree, custom_message("note"));
+    add(&mut tree, user("two"));
+    let count = tree.entries().len();
+    assert_eq!(tree.navigate(&noted).unwrap().as_deref(), Some("note"));
+    assert_eq!(tree.leaf(), Some(&answer));
+    assert_eq!(tree.navigate(&answer).unwrap(), None);
+    assert_eq!(tree.leaf(), Some(&answer));
+    assert_eq!(tree.navigate(&first).unwrap().as_deref(), Some("one"));
+    assert_eq!(tree.leaf(), None);
+    assert!(tree.navigate(&"nowhere".into()).is_err());
+    assert_eq!(tree.entries().len(), count);
+}
+
+#[test]
 fn a_branch_summary_names_the_leaf_that_was_left() {
     // S23
     let mut tree = memory();
