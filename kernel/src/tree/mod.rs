@@ -103,6 +103,8 @@ pub struct SessionTree {
     place: Place,
     damage: Vec<Damage>,
     notices: Vec<String>,
+    /// Another program wrote to the file, and that was told.
+    others_write: bool,
     sync: SyncPolicy,
     ids: Ids,
     branch: Branch,
@@ -147,6 +149,7 @@ impl SessionTree {
             place,
             damage: Vec::new(),
             notices: Vec::new(),
+            others_write: false,
             sync: SyncPolicy::default(),
             ids,
             branch: Branch::default(),
@@ -266,12 +269,15 @@ impl SessionTree {
                 Fate::Grown(range) => {
                     let source = Arc::clone(storage.source());
                     let (entries, damage) = load::load_more(&source, range).map_err(read_error)?;
-                    self.notices.push(format!(
-                        "Another program wrote {} to the session file {}. They are kept on a \
-                         branch of their own; this conversation goes on where it was.",
-                        counted(entries.len(), "entry", "entries"),
-                        path.display()
-                    ));
+                    // It may go on doing so with every turn.
+                    if !std::mem::replace(&mut self.others_write, true) {
+                        self.notices.push(format!(
+                            "Another program wrote {} to the session file {}. What it writes is kept \
+                             on a branch of its own; this conversation goes on where it was.",
+                            counted(entries.len(), "entry", "entries"),
+                            path.display()
+                        ));
+                    }
                     for entry in entries {
                         self.adopt(entry, Adopted::Beside);
                     }

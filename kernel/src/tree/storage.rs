@@ -154,6 +154,10 @@ impl Storage {
         })?;
         self.log = log;
         self.source = Arc::new(Source::File(file));
+        // With the folder the lease went as well; where it did not, it is held by this process.
+        if let Ok(lease) = Lease::acquire(&self.path) {
+            self._lease = Some(lease);
+        }
         (self.new, self.unsynced) = (true, true);
         Ok(())
     }
