@@ -11,11 +11,15 @@ use super::scan::{Piece, scan};
 
 /// The text of a version 3 file with the same content. `new_id` is told which ids are taken.
 pub(super) fn migrate(text: &str, new_id: impl Fn(&dyn Fn(&str) -> bool) -> EntryId) -> String {
-    let pieces = scan(text).unwrap_or_default();
-    let version = pieces
-        .iter()
-        .find_map(|piece| piece.head.as_ref())
-        .map_or(3.0, |h| h.file_version());
+    let mut pieces = scan(text).unwrap_or_default();
+    let header = pieces.iter().position(|piece| piece.head.is_some());
+    let version = header
+        .and_then(|at| pieces[at].head.as_ref())
+        .map_or(3.0, |head| head.file_version());
+    // On a line of its own, what stood before the header could be taken for a first record.
+    if let Some(at) = header {
+        pieces[..=at].rotate_right(1);
+    }
     let mut taken: HashSet<EntryId> = HashSet::new();
     // The position in this list is what version 1 stores as an index; the header is number 0.
     let mut ids: Vec<Option<EntryId>> = Vec::new();

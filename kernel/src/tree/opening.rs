@@ -59,6 +59,8 @@ impl SessionTree {
             match migrated(path, storage.source(), &contents, &ids)? {
                 None => Self::with_contents(contents, ids),
                 Some(text) => {
+                    // Nothing is put in the file's place that cannot be opened.
+                    Self::from_bytes(path, text.clone().into_bytes(), ids.clone())?;
                     log::rewrite(path, &text).map_err(write_error)?;
                     storage = storage.reopened().map_err(write_error)?;
                     let contents = self::contents(path, storage.source(), storage.end())?;
