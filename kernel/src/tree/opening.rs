@@ -59,6 +59,10 @@ impl SessionTree {
             match migrated(path, storage.source(), &contents, &ids)? {
                 None => Self::with_contents(contents, ids),
                 Some(text) => {
+                    // A piece that only looked damaged may come first now, and be no header.
+                    let size = text.len() as u64;
+                    let migrated = Arc::new(Source::Text(text.clone().into_bytes()));
+                    self::contents(path, &migrated, size)?;
                     log::rewrite(path, &text).map_err(write_error)?;
                     storage = storage.reopened().map_err(write_error)?;
                     let contents = self::contents(path, storage.source(), storage.end())?;

@@ -63,7 +63,10 @@ fn mended(source: &SessionTree) -> Vec<Arc<Entry>> {
                 parent.cloned(),
                 entry.timestamp(),
             )),
-            Some(line) if line == *entry.raw() && parent == entry.parent() => Arc::clone(entry),
+            // Bytes, for the text of bytes that are no text is another.
+            Some(line) if line.as_bytes() == &*entry.line.bytes() && parent == entry.parent() => {
+                Arc::clone(entry)
+            }
             Some(line) => {
                 let strict = entry.with_line(line);
                 Arc::new(strict.rechained(parent, None).unwrap_or(strict))
