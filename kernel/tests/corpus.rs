@@ -26,6 +26,20 @@ fn every_history_of_the_corpus_gives_a_valid_request() {
     each("fixtures/sessions", repair::check);
 }
 
+/// Found by fuzzing: the older version was written anew before it was known to be a session.
+#[test]
+fn an_old_file_that_is_refused_in_the_end_is_left_untouched() {
+    let bytes = include_bytes!("../../tests/fuzz/corpus/read_session/old-header-behind-an-entry");
+    read_session::check(bytes, tempfile::tempdir().unwrap().path());
+}
+
+/// Found by fuzzing: lines that could be read as text were copied with the bytes that are none.
+#[test]
+fn a_mended_copy_is_text() {
+    let bytes = include_bytes!("../../tests/fuzz/corpus/read_session/not-utf-8");
+    read_session::check(bytes, tempfile::tempdir().unwrap().path());
+}
+
 /// Runs a check on every file of a folder below `tests`.
 fn each(folder: &str, check: fn(&[u8], &Path)) {
     let inputs = Path::new(env!("CARGO_MANIFEST_DIR"))

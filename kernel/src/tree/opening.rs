@@ -59,8 +59,8 @@ impl SessionTree {
             match migrated(path, storage.source(), &contents, &ids)? {
                 None => Self::with_contents(contents, ids),
                 Some(text) => {
-                    // Nothing is put in the file's place that cannot be opened.
-                    Self::from_bytes(path, text.clone().into_bytes(), ids.clone())?;
+                    // A piece that only looked damaged may come first now, and be no header.
+                    text_contents(path, text.clone())?;
                     log::rewrite(path, &text).map_err(write_error)?;
                     storage = storage.reopened().map_err(write_error)?;
                     let contents = self::contents(path, storage.source(), storage.end())?;
@@ -93,12 +93,7 @@ impl SessionTree {
         let Some(text) = migrated(path, &source, &contents, &ids)? else {
             return Ok(Self::with_contents(contents, ids));
         };
-        let size = text.len() as u64;
-        let source = Arc::new(Source::Text(text.into_bytes()));
-        Ok(Self::with_contents(
-            self::contents(path, &source, size)?,
-            ids,
-        ))
+        Ok(Self::with_contents(text_contents(path, text)?, ids))
     }
 
     /// Reads the bytes of a session file. `name` is only for errors.
@@ -109,10 +104,10 @@ impl SessionTree {
         let size = bytes.len() as u64;
         let source = Arc::new(Source::Text(bytes));
         let contents = contents(name, &source, size)?;
-        match migrated(name, &source, &contents, &ids)? {
-            None => Ok(Self::with_contents(contents, ids)),
-            Some(text) => Self::from_bytes(name, text.into_bytes(), ids),
-        }
+        let Some(text) = migrated(name, &source, &contents, &ids)? else {
+            return Ok(Self::with_contents(contents, ids));
+        };
+        Ok(Self::with_contents(text_contents(name, text)?, ids))
     }
 
     fn with_contents(contents: Contents, ids: Ids) -> Self {
@@ -175,6 +170,11 @@ fn contents(path: &Path, source: &Arc<Source>, size: u64) -> Result<Contents, Tr
             ),
         },
     })
+}
+
+fn text_contents(path: &Path, text: String) -> Result<Contents, TreeError> {
+    let size = text.len() as u64;
+    contents(path, &Arc::new(Source::Text(text.into_bytes())), size)
 }
 
 /// The text to put in the file's place if it is of an older version.

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use pliant_kernel::tree::{EntryId, Ids, SessionTree};
+use pliant_kernel::tree::{self, EntryId, Ids, Oddity, OddityKind, SessionTree};
 use pliant_sdk::message::Message;
 use serde_json::Value;
 
@@ -18,6 +18,7 @@ use serde_json::Value;
 pub fn check(bytes: &[u8], folder: &Path) {
     let path = folder.join("session.jsonl");
     fs::write(&path, bytes).expect("the folder is writable");
+    check_doctor(bytes, &path);
     match open(&path) {
         Some(tree) => check_open(tree, bytes, &path, folder),
         None => assert_eq!(read(&path), bytes, "a refused file was changed"),
@@ -59,6 +60,25 @@ fn check_open(mut tree: SessionTree, bytes: &[u8], path: &Path, folder: &Path) {
     let read = again.entry(entry.id()).expect("it was appended");
     assert_eq!((read.body(), read.parent()), (entry.body(), leaf.as_ref()));
     assert_eq!(again.context(), context);
+}
+
+/// A doctor only reads, and what it mended is whole.
+fn check_doctor(bytes: &[u8], path: &Path) {
+    let (cwd, ids) = (Path::new("/work/demo"), Ids::system());
+    let _ = tree::examine(path, &ids);
+    if let Ok(copy) = tree::write_mended_copy(path, cwd, &ids) {
+        let left = tree::examine(&copy, &ids).expect("the copy was written");
+        // No copy can know what was meant.
+        let stays = |odd: &Oddity| {
+            use OddityKind::{MissingTarget, NoTime, UnknownType, Unreadable};
+            matches!(odd.kind, MissingTarget | NoTime | UnknownType | Unreadable)
+        };
+        assert!(left.iter().all(stays), "the copy has {left:?}");
+        let tree = SessionTree::read(&copy, ids).expect("a copy is a session");
+        assert!(tree.damage().is_empty());
+        fs::remove_file(copy).expect("the copy was written");
+    }
+    assert_eq!(read(path), bytes, "the doctor changed the file");
 }
 
 /// Ids resolve, paths end.
