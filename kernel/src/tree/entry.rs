@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::body::{Compaction, EntryBody, EntryKind};
+use super::bridge::is_unreadable;
 use super::json;
-use super::load::is_unreadable;
 use super::source::Line;
 use super::time::ms_from_iso;
 use super::{EntryId, TreeError};

@@ -2,7 +2,6 @@
 //! where it stands. Large files are read by several threads. Nothing is written.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -10,10 +9,10 @@ use std::sync::Arc;
 use std::thread;
 
 use memchr::memchr;
-use serde_json::json;
 
 use super::EntryId;
-use super::body::{EntryBody, EntryKind};
+use super::body::EntryKind;
+use super::bridge::{Gap, Lost, bridge};
 use super::entry::Entry;
 use super::head::{Head, Loose};
 use super::header::Header;
@@ -81,7 +80,7 @@ pub(super) fn load(source: &Arc<Source>, end: u64) -> io::Result<Result<Contents
     for part in parts(source, rest..end)? {
         first.join(part);
     }
-    first.bridge();
+    bridge(&mut first.entries, &first.gaps);
     Ok(Ok(Contents {
         header,
         entries: first.entries.into_iter().map(Arc::new).collect(),
@@ -201,42 +200,6 @@ struct Part {
     lines: usize,
 }
 
-/// Damage, and what is needed to lead a branch over it.
-struct Gap {
-    damage: Damage,
-    /// Entries before it.
-    before: usize,
-    /// Not even a record; one without a name was nobody's parent.
-    torn: bool,
-    /// Who the record was, if that much can be read.
-    was: Option<Lost>,
-}
-
-/// A record that cannot be read.
-#[derive(Clone)]
-struct Lost {
-    id: EntryId,
-    parent: Option<EntryId>,
-    timestamp: Box<str>,
-}
-
-impl Gap {
-    /// The record that was here, if it is one of the lost ones.
-    fn record(&self, entries: &[Entry], lost: &HashMap<EntryId, usize>) -> Option<Lost> {
-        if let Some(was) = &self.was {
-            return lost.contains_key(&was.id).then(|| was.clone());
-        }
-        let child = entries.get(self.before).filter(|_| self.torn)?;
-        let id = child.parent()?;
-        let before = self.before.checked_sub(1).and_then(|at| entries.get(at));
-        (lost.get(id) == Some(&self.before)).then(|| Lost {
-            id: id.clone(),
-            parent: before.map(|entry| entry.id().clone()),
-            timestamp: before.unwrap_or(child).timestamp().into(),
-        })
-    }
-}
-
 /// Where the line of a piece is.
 struct Place<'a> {
     source: &'a Arc<Source>,
@@ -351,64 +314,7 @@ impl Part {
         self.entries.extend(next.entries);
         self.lines += next.lines;
     }
-
-    /// Puts an entry without content in the place of every unreadable record that a later one names
-    /// as its parent, so that a branch loses that record and not everything before it. Which record
-    /// it was says its head, or else that its child stands directly behind it; then the entry
-    /// before it is taken for its parent.
-    fn bridge(&mut self) {
-        if self.gaps.is_empty() {
-            return;
-        }
-        let ids: HashSet<EntryId> = self
-            .entries
-            .iter()
-            .map(|entry| entry.id().clone())
-            .collect();
-        let mut lost: HashMap<EntryId, usize> = HashMap::new();
-        for (at, entry) in self.entries.iter().enumerate() {
-            if let Some(parent) = entry.parent().filter(|parent| !ids.contains(*parent)) {
-                lost.entry(parent.clone()).or_insert(at);
-            }
-        }
-        let mut bridges = Vec::new();
-        for gap in self.gaps.iter().rev() {
-            let Some(record) = gap.record(&self.entries, &lost) else {
-                continue;
-            };
-            lost.remove(&record.id);
-            if let Some(parent) = record.parent.as_ref().filter(|id| !ids.contains(*id)) {
-                lost.insert(parent.clone(), gap.before);
-            }
-            let entry = unreadable(record.id, record.parent, &record.timestamp);
-            bridges.push((gap.before, entry));
-        }
-        // From the last one on, so that places stay what they are.
-        for (at, entry) in bridges {
-            self.entries.insert(at, entry);
-        }
-    }
 }
-
-/// An entry in the place of one that cannot be read.
-pub(super) fn unreadable(id: EntryId, parent: Option<EntryId>, timestamp: &str) -> Entry {
-    let line = json!({"type": UNREADABLE, "id": id, "parentId": parent, "timestamp": timestamp});
-    let line = Line::own(line.to_string());
-    Entry::stored(id, parent, timestamp, EntryKind::Other, line)
-}
-
-/// Whether an entry stands for one that could not be read.
-pub(super) fn is_unreadable(entry: &Entry) -> bool {
-    matches!(entry.body(), EntryBody::Other(other) if other.type_name == UNREADABLE)
-}
-
-/// Whether it does, and has no line in the file.
-pub(super) fn is_bridge(entry: &Entry) -> bool {
-    matches!(entry.line, Line::Own(_)) && is_unreadable(entry)
-}
-
-/// The type of entries that stand for unreadable ones. Like any unknown type it is no context.
-const UNREADABLE: &str = "unreadable";
 
 /// Whether the text is the bytes that were read.
 #[expect(clippy::ptr_arg, reason = "it is the kind of `Cow` that tells")]

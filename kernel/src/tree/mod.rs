@@ -16,6 +16,7 @@ mod navigate;
 mod nodes;
 mod projection;
 
+mod bridge;
 mod head;
 mod header;
 mod json;

@@ -9,7 +9,7 @@ use crate::tree::body::EntryKind;
 use crate::tree::head::Head;
 use crate::tree::scan::Scanner;
 use crate::tree::source::text_of;
-use crate::tree::{Entry, EntryBody, EntryId, Ids, SessionTree, json, load};
+use crate::tree::{Entry, EntryBody, EntryId, Ids, SessionTree, bridge, json, load};
 
 /// What was found, by kind.
 #[derive(Default)]
@@ -149,7 +149,7 @@ fn look_at_tree(tree: &SessionTree, lines: &[usize], found: &mut Findings) {
     let stored = tree
         .entries()
         .iter()
-        .filter(|entry| !load::is_bridge(entry));
+        .filter(|entry| !bridge::is_bridge(entry));
     let with_lines: Vec<(usize, &Entry)> = lines
         .iter()
         .copied()
@@ -158,7 +158,7 @@ fn look_at_tree(tree: &SessionTree, lines: &[usize], found: &mut Findings) {
     let bridges: HashSet<&EntryId> = tree
         .entries()
         .iter()
-        .filter(|entry| load::is_bridge(entry))
+        .filter(|entry| bridge::is_bridge(entry))
         .map(|entry| entry.id())
         .collect();
     let mut seen: HashMap<&EntryId, usize> = HashMap::new();
@@ -172,7 +172,7 @@ fn look_at_tree(tree: &SessionTree, lines: &[usize], found: &mut Findings) {
             _ => {}
         }
         if entry.kind() == EntryKind::Other {
-            if load::is_unreadable(entry) {
+            if bridge::is_unreadable(entry) {
                 continue;
             }
             found.add(Kind::UnknownType, *line);

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::super::bridge::unreadable;
 use super::super::header::Header;
-use super::super::load::unreadable;
 use super::super::{Entry, EntryId, Ids, Place, SessionTree, TreeError, json, opening, store};
 
 /// Writes a mended copy beside the file and answers where it is. `cwd` is for a file whose header is
@@ -44,6 +44,16 @@ fn headed(path: &Path, cwd: &Path, bytes: Vec<u8>, ids: &Ids) -> Result<SessionT
     Ok(tree)
 }
 
+fn parents_come_first(source: &SessionTree) -> bool {
+    let mut seen = HashSet::new();
+    source.entries().iter().all(|entry| {
+        seen.insert(entry.id());
+        entry
+            .parent()
+            .is_none_or(|parent| seen.contains(parent) || source.entry(parent).is_none())
+    })
+}
+
 /// The entries that count, each with a strict line, under parents that exist.
 fn mended(source: &SessionTree) -> Vec<Arc<Entry>> {
     let nodes = source.nodes();
@@ -52,10 +62,19 @@ fn mended(source: &SessionTree) -> Vec<Arc<Entry>> {
         .iter()
         .map(|root| nodes.all[*root].entry.id())
         .collect();
-    let mut entries = Vec::with_capacity(nodes.all.len());
+    let backwards = parents_come_first(source);
+    let mut entries: Vec<Arc<Entry>> = Vec::with_capacity(nodes.all.len());
     for node in &nodes.all {
         let entry = &node.entry;
-        let parent = entry.parent().filter(|_| !roots.contains(entry.id()));
+        let parent = match entry.parent() {
+            // Only backwards, or the copy could go in circles.
+            Some(parent) if source.entry(parent).is_none() => entries
+                .last()
+                .filter(|_| backwards)
+                .map(|before| before.id().clone()),
+            parent => parent.filter(|_| !roots.contains(entry.id())).cloned(),
+        };
+        let parent = parent.as_ref();
         let strict = json::strict(&entry.raw());
         entries.push(match strict {
             None => Arc::new(unreadable(

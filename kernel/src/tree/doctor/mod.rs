@@ -50,7 +50,7 @@ pub enum OddityKind {
     Unreadable,
     /// An earlier entry has the same id.
     DuplicateId,
-    /// The parent is nowhere, and a damaged record is where it was.
+    /// The parent is nowhere, but where it was is known.
     LostParent,
     /// The parent is nowhere in the file.
     MissingParent,
@@ -90,7 +90,7 @@ impl OddityKind {
             }
             Self::Unreadable => "the entry has a name but its content cannot be read",
             Self::DuplicateId => "the id of an earlier entry again",
-            Self::LostParent => "the entry's parent is a record that cannot be read",
+            Self::LostParent => "the entry's parent is a record that is gone or cannot be read",
             Self::MissingParent => "the entry's parent is not in the file",
             Self::Cycle => "the entry is its own ancestor",
             Self::MissingTarget => "names an entry that is not in the file",
@@ -119,7 +119,10 @@ impl OddityKind {
             Self::Unreadable => "the model does not see it; a copy says that it was unreadable",
             Self::DuplicateId => "the later entry counts; a copy leaves the earlier one out",
             Self::LostParent => "the branch is led over it; a copy has an empty entry in its place",
-            Self::MissingParent => "the entry begins a branch of its own; a copy makes it a root",
+            Self::MissingParent => {
+                "the entry begins a branch of its own, and what was said before it is not sent; in a \
+                 copy it follows the entry before it"
+            }
             Self::Cycle => "the branch ends where it would repeat; a copy makes that entry a root",
             Self::MissingTarget => "it has no effect",
             Self::NoTime => "it counts as very old",

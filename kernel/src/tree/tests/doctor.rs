@@ -152,3 +152,18 @@ fn an_old_file_is_told_by_its_version_and_copied_as_version_3() {
     let copy = again(&write_mended_copy(&path, cwd(), &ids()).unwrap());
     assert_eq!(shown(copy.context()), shown(again(&path).context()));
 }
+
+#[test]
+fn a_copy_joins_what_a_deleted_line_parted() {
+    let folder = Folder::new();
+    let timed = |line: &String| line.replace("\"t\"", "\"2026-01-01T00:00:00.000Z\"");
+    let mut lines: Vec<String> = chain(4).iter().map(timed).collect();
+    lines.remove(2);
+    let path = folder.file("parted.jsonl", lines.join("\n") + "\n");
+    assert_eq!(oddities(&path), [(Kind::MissingParent, vec![3])]);
+    assert_eq!(shown(again(&path).context()), ["user: 3", "user: 4"]);
+    assert_eq!(
+        shown(mended(&path).context()),
+        ["user: 1", "user: 3", "user: 4"]
+    );
+}

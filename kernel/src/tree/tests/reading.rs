@@ -151,6 +151,34 @@ fn several_unreadable_records_are_bridged_and_a_torn_last_one_is_no_entry() {
 }
 
 #[test]
+fn a_deleted_result_costs_a_branch_only_that_result() {
+    // reports K04: behind a call there was its result, so it is known where the missing parent was.
+    let folder = Folder::new();
+    let mut tree = SessionTree::create(&folder.0, cwd(), None, ids());
+    add(&mut tree, user("hi"));
+    let call = serde_json::json!({"role": "assistant", "content": [
+        {"type": "toolCall", "id": "c", "name": "read", "arguments": {}}]});
+    add(&mut tree, EntryBody::Message(Arc::new(Message::from(call))));
+    let result = serde_json::json!({"role": "toolResult", "toolCallId": "c", "toolName": "read"});
+    let result = add(
+        &mut tree,
+        EntryBody::Message(Arc::new(Message::from(result))),
+    );
+    add(&mut tree, assistant("done"));
+    let path = tree.path().unwrap().to_owned();
+    drop(tree);
+    let mut lines = lines(&path);
+    lines.remove(3);
+    fs::write(&path, lines.join("\n") + "\n").unwrap();
+    let tree = open(&path);
+    assert_eq!(
+        shown(tree.context()),
+        ["user: hi", "assistant: ", "assistant: done"]
+    );
+    assert!(tree.entry(&result).unwrap().is_unreadable());
+}
+
+#[test]
 fn a_body_that_is_no_json_is_an_unreadable_entry() {
     let folder = Folder::new();
     let mut lines = chain(3);

@@ -1,0 +1,160 @@
+//! Leading a branch over records that are gone, so that it loses them and not everything before
+//! them (reports S05). An entry without content takes the place of each.
+
+use std::collections::{HashMap, HashSet};
+
+use pliant_sdk::message::Message;
+use serde_json::json;
+
+use super::body::{EntryBody, EntryKind};
+use super::load::Damage;
+use super::source::Line;
+use super::{Entry, EntryId};
+
+/// Damage between entries, and what is needed to lead a branch over it.
+pub(super) struct Gap {
+    pub(super) damage: Damage,
+    /// Entries before it.
+    pub(super) before: usize,
+    /// Not even a record; one without a name was nobody's parent.
+    pub(super) torn: bool,
+    /// Who the record was, if that much can be read.
+    pub(super) was: Option<Lost>,
+}
+
+/// A record that is gone.
+#[derive(Clone)]
+pub(super) struct Lost {
+    pub(super) id: EntryId,
+    pub(super) parent: Option<EntryId>,
+    pub(super) timestamp: Box<str>,
+}
+
+/// Parents that no entry is, with the place of the first child that names each.
+type Missing = HashMap<EntryId, usize>;
+
+/// Puts an entry in the place of every missing parent whose place is known. That it is, says the
+/// head of a damaged record, or a damaged record directly before the child; or, where no damage is
+/// left, the entry before the child: behind a call or a result there was something. What else names
+/// a missing parent begins a branch of its own (S20).
+pub(super) fn bridge(entries: &mut Vec<Entry>, gaps: &[Gap]) {
+    let mut missing = missing(entries);
+    if missing.is_empty() {
+        return;
+    }
+    let ids: HashSet<&EntryId> = match gaps {
+        [] => HashSet::new(),
+        _ => entries.iter().map(Entry::id).collect(),
+    };
+    let mut bridges: Vec<(usize, Lost)> = Vec::new();
+    for gap in gaps.iter().rev() {
+        let Some(lost) = gap.record(entries, &missing) else {
+            continue;
+        };
+        missing.remove(&lost.id);
+        if let Some(parent) = lost.parent.as_ref().filter(|id| !ids.contains(id)) {
+            missing.insert(parent.clone(), gap.before);
+        }
+        bridges.push((gap.before, lost));
+    }
+    for (id, at) in missing {
+        if let Some(before) = at.checked_sub(1).and_then(|at| entries.get(at))
+            && is_followed(before)
+        {
+            bridges.push((at, Lost::behind(id, before)));
+        }
+    }
+    bridges.reverse();
+    bridges.sort_by_key(|(at, _)| *at);
+    let mut bridges = bridges.into_iter().peekable();
+    let mut bridged = Vec::with_capacity(entries.len() + bridges.len());
+    for (at, entry) in std::mem::take(entries).into_iter().enumerate() {
+        while let Some((_, lost)) = bridges.next_if(|(before, _)| *before <= at) {
+            bridged.push(unreadable(lost.id, lost.parent, &lost.timestamp));
+        }
+        bridged.push(entry);
+    }
+    *entries = bridged;
+}
+
+fn missing(entries: &[Entry]) -> Missing {
+    let mut missing = Missing::new();
+    for (at, entry) in entries.iter().enumerate() {
+        let Some(parent) = entry.parent() else {
+            continue;
+        };
+        // Nearly every parent is the entry before.
+        let before = at.checked_sub(1).map(|at| entries[at].id());
+        if before != Some(parent) {
+            missing.entry(parent.clone()).or_insert(at);
+        }
+    }
+    if !missing.is_empty() {
+        for entry in entries {
+            missing.remove(entry.id());
+        }
+    }
+    missing
+}
+
+/// Whether something certainly came after it on its branch.
+fn is_followed(entry: &Entry) -> bool {
+    match entry.message().map(|message| &**message) {
+        Some(Message::Assistant(answer)) => answer.tool_calls().next().is_some(),
+        Some(Message::ToolResult(_)) => true,
+        _ => false,
+    }
+}
+
+impl Lost {
+    fn behind(id: EntryId, before: &Entry) -> Self {
+        Self {
+            id,
+            parent: Some(before.id().clone()),
+            timestamp: before.timestamp().into(),
+        }
+    }
+}
+
+impl Gap {
+    /// The record that was here, if it is one of the missing ones.
+    fn record(&self, entries: &[Entry], missing: &Missing) -> Option<Lost> {
+        if let Some(was) = &self.was {
+            return missing.contains_key(&was.id).then(|| was.clone());
+        }
+        let child = entries.get(self.before).filter(|_| self.torn)?;
+        let id = child.parent()?;
+        if missing.get(id) != Some(&self.before) {
+            return None;
+        }
+        let before = self.before.checked_sub(1).and_then(|at| entries.get(at));
+        Some(match before {
+            Some(before) => Lost::behind(id.clone(), before),
+            None => Lost {
+                id: id.clone(),
+                parent: None,
+                timestamp: child.timestamp().into(),
+            },
+        })
+    }
+}
+
+/// The type of entries that stand for records that are gone. Like any unknown type it is no context.
+const UNREADABLE: &str = "unreadable";
+
+/// An entry in the place of one that cannot be read.
+pub(super) fn unreadable(id: EntryId, parent: Option<EntryId>, timestamp: &str) -> Entry {
+    let line = json!({"type": UNREADABLE, "id": id, "parentId": parent, "timestamp": timestamp});
+    let line = Line::own(line.to_string());
+    Entry::stored(id, parent, timestamp, EntryKind::Other, line)
+}
+
+/// Whether an entry stands for one that could not be read.
+pub(super) fn is_unreadable(entry: &Entry) -> bool {
+    matches!(entry.body(), EntryBody::Other(other) if other.type_name == UNREADABLE)
+}
+
+/// Whether it does, and has no line in the file.
+pub(super) fn is_bridge(entry: &Entry) -> bool {
+    matches!(entry.line, Line::Own(_)) && is_unreadable(entry)
+}
