@@ -39,7 +39,7 @@ pub async fn open(kernel: &Kernel, options: OpenOptions, mode: Mode) -> anyhow::
             Choice::Wait => (options.session, WhenHeld::Wait),
             Choice::Read => (options.session, WhenHeld::Read),
             Choice::Fork => (SessionChoice::ForkOf(file), WhenHeld::Refuse),
-            Choice::Leave => bail!("{held}"),
+            Choice::Leave => bail!("The session was not opened."),
         },
         _ => bail!("{held} Options for that: --wait, --read-only, or --fork {file}."),
     };

@@ -1,5 +1,6 @@
 //! From what a user asks for to an open session: which file, which model, what to tell first.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use pliant_sdk::Error;
@@ -38,7 +39,7 @@ pub enum WhenHeld {
     Refuse,
     /// Wait until it is closed there.
     Wait,
-    /// Read it all the same; nothing is stored.
+    /// Read it, whether or not somebody has it; nothing is stored.
     Read,
 }
 
@@ -65,6 +66,16 @@ pub enum OpenError {
         "The session belongs to {0}, which is not there any more. Restore the directory, or start a new session."
     )]
     DirectoryGone(String),
+    #[error(
+        "The session {} is open in another process and cannot be waited for: {error}.",
+        path.display()
+    )]
+    NoWait {
+        /// The session.
+        path: PathBuf,
+        /// The system's reason.
+        error: io::Error,
+    },
     #[error("{0}")]
     Failed(#[from] Error),
 }
@@ -86,8 +97,8 @@ pub struct OpenOptions {
     pub append_system_prompt: Option<String>,
 }
 
-const READ_ONLY: &str = "The session is open in another process, so it is only read here: nothing \
-    that is said from now on is stored.";
+const READ_ONLY: &str =
+    "The session is only read here: nothing that is said from now on is stored.";
 
 impl Kernel {
     /// Opens a session.
@@ -97,8 +108,8 @@ impl Kernel {
     pub async fn open_session(&self, open: OpenOptions) -> Result<Session, OpenError> {
         let (mut tree, reason) = self.tree(&open).await?;
         tree.set_sync(self.sync_policy());
-        let mut notices = damage_notices(&tree);
-        if reason == "resume" && tree.path().is_none() {
+        let mut notices = file_notices(&tree);
+        if open.when_held == WhenHeld::Read && reason == "resume" {
             notices.push(READ_ONLY.to_owned());
         }
         notices.extend(tree.take_notices());
@@ -115,6 +126,14 @@ impl Kernel {
         let cwd = PathBuf::from(&tree.header().cwd);
         if !cwd.is_dir() {
             return Err(OpenError::DirectoryGone(cwd.display().to_string()));
+        }
+        if cwd != self.options.cwd {
+            notices.push(format!("The session works in {}.", cwd.display()));
+        }
+        // A fork of something that cannot go on would only be in the way.
+        if reason == "fork" {
+            tree.write_out()?;
+            notices.extend(tree.take_notices());
         }
         let prompt = PromptOptions {
             custom: open.system_prompt,
@@ -189,13 +208,13 @@ impl Kernel {
                 return Ok((SessionTree::in_memory(cwd, None, ids), "startup"));
             }
             SessionChoice::New => return Ok((new(ids), "startup")),
-            SessionChoice::Continue => match tree::most_recent(&directory, folders.only_of()) {
+            SessionChoice::Continue => match latest(&folders, cwd) {
                 Some(path) => path,
                 None => return Ok((new(ids), "startup")),
             },
             SessionChoice::ForkOf(name) => {
                 let source = folders.find(name)?;
-                let fork = SessionTree::copy_into(&source, &directory, cwd, None, ids)?;
+                let fork = SessionTree::copy_of(&source, &directory, cwd, None, ids)?;
                 return Ok((fork, "fork"));
             }
             // A path without a file begins a session there (S15).
@@ -216,7 +235,7 @@ impl Kernel {
         path: &Path,
         folders: &SessionFolders,
     ) -> Result<(), OpenError> {
-        if path.parent() == Some(&*folders.here()) {
+        if folders.only_of().is_none() && path.parent() == Some(&*folders.here()) {
             return Ok(());
         }
         let cwd = tree::peek(path).map(|header| header.cwd);
@@ -240,39 +259,73 @@ impl Kernel {
     }
 }
 
+/// The session to continue: the latest of this working directory (`interfaces.md` §11). In the
+/// folder that is its own, others stand for it where it has none (S4).
+fn latest(folders: &SessionFolders, cwd: &Path) -> Option<PathBuf> {
+    let directory = folders.here();
+    tree::most_recent(&directory, Some(cwd)).or_else(|| match folders.only_of() {
+        None => tree::most_recent(&directory, None),
+        Some(_) => None,
+    })
+}
+
 async fn open_file(
     path: &Path,
     cwd: &Path,
     when_held: WhenHeld,
     ids: Ids,
 ) -> Result<SessionTree, OpenError> {
-    match (SessionTree::open(path, cwd, ids.clone()), when_held) {
-        (Err(TreeError::Held { .. }), WhenHeld::Wait) => {
+    if when_held == WhenHeld::Read {
+        return Ok(SessionTree::read(path, ids)?);
+    }
+    match SessionTree::open(path, cwd, ids.clone()) {
+        Err(TreeError::Held { .. }) if when_held == WhenHeld::Wait => {
             let held = path.to_owned();
             let waited = tokio::task::spawn_blocking(move || Lease::wait(&held)).await;
-            // Without a lease after all, as on a file system that has none.
-            let lease = waited.ok().and_then(Result::ok);
-            Ok(SessionTree::open_held(path, cwd, ids, lease)?)
+            let lease = waited
+                .map_err(io::Error::other)
+                .flatten()
+                .map_err(|error| OpenError::NoWait {
+                    path: path.to_owned(),
+                    error,
+                })?;
+            Ok(SessionTree::open_held(path, cwd, ids, Some(lease))?)
         }
-        (Err(TreeError::Held { .. }), WhenHeld::Read) => Ok(SessionTree::read(path, ids)?),
-        (opened, _) => Ok(opened?),
+        opened => Ok(opened?),
     }
 }
 
-/// What of the session's file could not be read, the first few places of it.
-fn damage_notices(tree: &SessionTree) -> Vec<String> {
+/// What is wrong with the session's file, the first few places of it, and what that costs.
+fn file_notices(tree: &SessionTree) -> Vec<String> {
     const SHOWN: usize = 3;
-    let mut notices: Vec<String> = tree
-        .damage()
-        .iter()
-        .take(SHOWN)
-        .map(ToString::to_string)
-        .collect();
-    let more = tree.damage().len().saturating_sub(SHOWN);
+    let mut all: Vec<String> = tree.damage().iter().map(ToString::to_string).collect();
+    let unreadable = tree.projection().sources().iter();
+    all.extend(
+        unreadable
+            .filter(|selected| selected.entry.is_unreadable())
+            .filter_map(|selected| {
+                let line = selected.entry.line()?;
+                Some(format!(
+                    "The content of line {line} of the session file cannot be read, so the model \
+                     does not see it. It stays in the file."
+                ))
+            }),
+    );
+    let more = all.len().saturating_sub(SHOWN);
+    all.truncate(SHOWN);
     if more > 0 {
-        notices.push(format!(
+        all.push(format!(
             "{more} more places of the session's file could not be read."
         ));
     }
-    notices
+    if let Some(first) = tree.path_to_leaf().first()
+        && let Some(parent) = first.parent()
+    {
+        all.push(format!(
+            "What was said before entry {} is not sent, because the file does not hold its parent \
+             {parent}. `pliant session doctor` shows what is wrong and can write a mended copy.",
+            first.id()
+        ));
+    }
+    all
 }

@@ -34,8 +34,9 @@ impl SessionFolders {
     /// `sessionDir` name another one than the usual.
     #[must_use]
     pub fn new(agent_dir: &Path, cwd: &Path, settings: &Settings) -> Self {
-        let set = std::env::var("PLIANT_SESSION_DIR").ok();
-        let set = set.filter(|folder| !folder.is_empty());
+        let named = ["PLIANT_SESSION_DIR", "PLIANT_CODING_AGENT_SESSION_DIR"];
+        let mut set = named.iter().filter_map(|name| std::env::var(name).ok());
+        let set = set.find(|folder| !folder.is_empty());
         let set = set.or_else(|| settings.used().session_dir.clone());
         Self {
             cwd: cwd.to_owned(),

@@ -1,6 +1,7 @@
 //! The session's file beside its entries: it is forced to the disk at the boundaries of a run, and
 //! what other programs did to it is told. Nobody waits for the disk but the end of the session.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,8 +46,12 @@ impl Shared {
     pub(super) async fn synced(self: &Arc<Self>) {
         self.run_boundary();
         let task: Option<JoinHandle<()>> = lock(&self.syncing).take();
-        if let Some(task) = task {
-            let _ = timeout(PATIENCE, task).await;
+        if let Some(task) = task
+            && timeout(PATIENCE, task).await.is_err()
+        {
+            let error = io::Error::new(io::ErrorKind::TimedOut, "the disk does not answer");
+            self.tree().notice_unsynced(&error);
+            self.publish_notices().await;
         }
     }
 

@@ -1,7 +1,7 @@
 //! What each kind of entry holds, one to one with pi's format (`kernel.md` §2.3). Reading is total:
 //! an ill-typed field reads as its default, an unreadable body as [`EntryBody::Other`].
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pliant_sdk::message::{Content, Message, MessageContent, Usage};
 use serde::{Serialize, Serializer};
@@ -60,6 +60,14 @@ impl EntryKind {
             .iter()
             .find(|(_, n)| *n == name)
             .map_or(Self::Other, |(kind, _)| *kind)
+    }
+
+    /// Whether entries of this kind put messages into a context (2.3).
+    pub(super) fn gives_messages(self) -> bool {
+        matches!(
+            self,
+            Self::Message | Self::CustomMessage | Self::Compaction | Self::BranchSummary
+        )
     }
 
     /// The JSON name; empty for [`EntryKind::Other`].
@@ -353,6 +361,12 @@ impl EntryBody {
             Self::Usage(entry) => Some(&entry.usage),
             _ => None,
         }
+    }
+
+    /// Of an entry of which nothing is known.
+    pub(super) fn unknown() -> &'static Self {
+        static UNKNOWN: OnceLock<EntryBody> = OnceLock::new();
+        UNKNOWN.get_or_init(|| Self::other(String::new(), Map::new()))
     }
 
     /// Reads the line of an entry.

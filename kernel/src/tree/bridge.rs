@@ -33,34 +33,47 @@ pub(super) struct Lost {
 /// Parents that no entry is, with the place of the first child that names each.
 type Missing = HashMap<EntryId, usize>;
 
-/// Puts an entry in the place of every missing parent whose place is known. That it is, says the
+/// Puts an entry without content in the place of every missing parent whose place is known. That it is, says the
 /// head of a damaged record, or a damaged record directly before the child; or, where no damage is
 /// left, the entry before the child: behind a call or a result there was something. What else names
-/// a missing parent begins a branch of its own (S20).
-pub(super) fn bridge(entries: &mut Vec<Entry>, gaps: &[Gap]) {
+/// a missing parent begins a branch of its own (S20). Answers the gaps that no damage shows; those
+/// of which the place was guessed say so.
+pub(super) fn bridge(entries: &mut Vec<Entry>, gaps: &mut [Gap]) -> Vec<Damage> {
     let mut missing = missing(entries);
     if missing.is_empty() {
-        return;
+        return Vec::new();
     }
     let ids: HashSet<&EntryId> = match gaps {
         [] => HashSet::new(),
         _ => entries.iter().map(Entry::id).collect(),
     };
     let mut bridges: Vec<(usize, Lost)> = Vec::new();
-    for gap in gaps.iter().rev() {
+    for gap in gaps.iter_mut().rev() {
         let Some(lost) = gap.record(entries, &missing) else {
             continue;
         };
-        missing.remove(&lost.id);
+        // Before its first child: the last entry of the file is one that has a line (S21).
+        let child = missing.remove(&lost.id).unwrap_or(gap.before);
+        let at = gap.before.min(child);
         if let Some(parent) = lost.parent.as_ref().filter(|id| !ids.contains(id)) {
-            missing.insert(parent.clone(), gap.before);
+            missing.entry(parent.clone()).or_insert(at);
         }
-        bridges.push((gap.before, lost));
+        if gap.was.is_none() {
+            gap.damage.behind.clone_from(&lost.parent);
+        }
+        bridges.push((at, lost));
     }
+    let mut unseen = Vec::new();
     for (id, at) in missing {
         if let Some(before) = at.checked_sub(1).and_then(|at| entries.get(at))
             && is_followed(before)
         {
+            unseen.push(Damage {
+                line: entries[at].at_line as usize,
+                bytes: 0,
+                reason: "a record is missing",
+                behind: Some(before.id().clone()),
+            });
             bridges.push((at, Lost::behind(id, before)));
         }
     }
@@ -75,6 +88,7 @@ pub(super) fn bridge(entries: &mut Vec<Entry>, gaps: &[Gap]) {
         bridged.push(entry);
     }
     *entries = bridged;
+    unseen
 }
 
 fn missing(entries: &[Entry]) -> Missing {

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::io;
 use std::sync::{Arc, OnceLock};
 
 use pliant_sdk::message::{
@@ -14,7 +15,8 @@ use serde_json::value::RawValue;
 use super::body::{Compaction, EntryBody, EntryKind};
 use super::bridge::is_unreadable;
 use super::json;
-use super::source::Line;
+use super::skim;
+use super::source::{Line, text_of};
 use super::time::ms_from_iso;
 use super::{EntryId, TreeError};
 
@@ -25,6 +27,8 @@ pub struct Entry {
     pub(super) timestamp: Box<str>,
     pub(super) kind: EntryKind,
     pub(super) line: Line,
+    /// Its line in the file, counted from 1; 0 when it has none yet.
+    pub(super) at_line: u32,
     // Boxed: most entries of a large session are never looked into.
     pub(super) body: OnceLock<Box<EntryBody>>,
     messages: OnceLock<Box<[Arc<Message>]>>,
@@ -92,6 +96,7 @@ impl Entry {
             timestamp: timestamp.into(),
             kind,
             line,
+            at_line: 0,
             body,
             messages,
         }
@@ -100,14 +105,20 @@ impl Entry {
     /// The same entry, with everything still to be read from its line.
     pub(super) fn unread(&self) -> Self {
         let (id, parent) = (self.id.clone(), self.parent.clone());
-        Self::stored(id, parent, &self.timestamp, self.kind, self.line.clone())
+        let entry = Self::stored(id, parent, &self.timestamp, self.kind, self.line.clone());
+        Self {
+            at_line: self.at_line,
+            ..entry
+        }
     }
 
-    /// The same entry with another text of its line.
-    pub(super) fn with_line(&self, line: String) -> Self {
-        let mut entry = self.unread();
-        entry.line = Line::own(line);
-        entry
+    /// The same entry with another line.
+    pub(super) fn with_line(&self, line: Line) -> Self {
+        Self {
+            line,
+            at_line: 0,
+            ..self.unread()
+        }
     }
 
     /// Whether its body was read.
@@ -119,6 +130,12 @@ impl Entry {
     #[must_use]
     pub fn id(&self) -> &EntryId {
         &self.id
+    }
+
+    /// Its line in the file, counted from 1; `None` for one that has none.
+    #[must_use]
+    pub fn line(&self) -> Option<usize> {
+        Some(self.at_line as usize).filter(|line| *line > 0)
     }
 
     /// The parent as stored. It may name no entry; the path then ends here (S20).
@@ -149,13 +166,33 @@ impl Entry {
     /// not hold it any more.
     #[must_use]
     pub fn raw(&self) -> Cow<'_, str> {
-        self.line.text()
+        self.text().unwrap_or_default()
     }
 
-    /// The typed view.
+    /// The text of its line, unless the file does not hold it any more.
+    fn text(&self) -> io::Result<Cow<'_, str>> {
+        if let Line::Own(text) = &self.line {
+            return Ok(Cow::Borrowed(text));
+        }
+        let bytes = self.line.bytes()?;
+        if skim::head(&bytes).is_some_and(|head| head.id != self.id.as_str()) {
+            // Somebody rewrote the file in place.
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        Ok(text_of(bytes))
+    }
+
+    /// The typed view. That of an entry whose line cannot be read is looked for again next time.
     pub fn body(&self) -> &EntryBody {
-        self.body
-            .get_or_init(|| Box::new(EntryBody::read(self.kind, &self.raw())))
+        if let Some(body) = self.body.get() {
+            return body;
+        }
+        match self.text() {
+            Ok(text) => self
+                .body
+                .get_or_init(|| Box::new(EntryBody::read(self.kind, &text))),
+            Err(_) => EntryBody::unknown(),
+        }
     }
 
     /// Whether the line says who the entry is but not what it holds. Reads the line.
@@ -193,10 +230,21 @@ impl Entry {
     /// call. A compaction contributes this only where it leads.
     #[must_use]
     pub fn messages(&self) -> &[Arc<Message>] {
-        self.messages.get_or_init(|| self.make_messages().into())
+        if let Some(messages) = self.messages.get() {
+            return messages;
+        }
+        let messages = self.make_messages();
+        // What cannot be read now may be readable later.
+        if messages.is_empty() && !self.is_read() {
+            return &[];
+        }
+        self.messages.get_or_init(|| messages.into())
     }
 
     fn make_messages(&self) -> Vec<Arc<Message>> {
+        if !self.kind.gives_messages() {
+            return Vec::new();
+        }
         match self.body() {
             EntryBody::Message(message) => vec![Arc::clone(message)],
             EntryBody::CustomMessage(custom) => {

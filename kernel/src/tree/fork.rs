@@ -7,11 +7,9 @@ use std::sync::Arc;
 use pliant_sdk::message::Message;
 
 use super::body::{EntryBody, EntryKind, LabelChange};
-use super::header::Header;
 use super::source::text_of;
-use super::{
-    Adopted, Entry, EntryId, Ids, Place, SessionId, SessionTree, TreeError, store, write_lines,
-};
+use super::writing::write_lines;
+use super::{Adopted, Entry, EntryId, Ids, Place, SessionId, SessionTree, TreeError, store};
 
 /// Where a fork is cut (S28).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +94,9 @@ impl SessionTree {
     /// A session with these entries, in the same place as this one but not yet written.
     fn successor(&self, entries: Vec<Arc<Entry>>) -> Self {
         let (id, now) = (self.ids.session_id(), self.ids.now_ms());
-        let header = Header::new(id, now, &self.header.cwd, self.path());
+        let header = self
+            .header
+            .successor(id, now, &self.header.cwd, self.path());
         let place = match self.path() {
             Some(path) => Place::Pending(path.with_file_name(store::file_name(&header))),
             None => Place::Memory,
@@ -108,8 +108,25 @@ impl SessionTree {
     /// (S29).
     ///
     /// # Errors
-    /// As [`SessionTree::read`], or a failed write.
+    /// As [`SessionTree::copy_of`], or a failed write.
     pub fn copy_into(
+        source: &Path,
+        dir: &Path,
+        cwd: &Path,
+        id: Option<SessionId>,
+        ids: Ids,
+    ) -> Result<Self, TreeError> {
+        let mut tree = Self::copy_of(source, dir, cwd, id, ids)?;
+        tree.write_out()?;
+        Ok(tree)
+    }
+
+    /// As [`SessionTree::copy_into`], but nothing is written until [`SessionTree::write_out`] or the
+    /// next message.
+    ///
+    /// # Errors
+    /// As [`SessionTree::read`].
+    pub fn copy_of(
         source: &Path,
         dir: &Path,
         cwd: &Path,
@@ -118,23 +135,32 @@ impl SessionTree {
     ) -> Result<Self, TreeError> {
         let old = Self::read(source, ids.clone())?;
         let id = id.unwrap_or_else(|| ids.session_id());
-        let header = Header::new(id, ids.now_ms(), cwd, Some(source));
+        let header = old.header.successor(id, ids.now_ms(), cwd, Some(source));
         let place = Place::Pending(dir.join(store::file_name(&header)));
         let mut tree = Self::with_entries(header, old.entries, place, ids);
-        tree.begin_file(None)?;
+        tree.damage = old.damage;
         Ok(tree)
+    }
+
+    /// Writes a session that is not in its file yet, whatever is in it.
+    ///
+    /// # Errors
+    /// A failed write.
+    pub fn write_out(&mut self) -> Result<(), TreeError> {
+        self.begin_file(None)
     }
 
     /// The header and the branch of the leaf as one chain, in the form of a session file (S30).
     ///
     /// # Errors
-    /// [`TreeError::Unserialisable`].
+    /// [`TreeError::Unserialisable`], or [`TreeError::Read`] when the session's file does not hold an
+    /// entry any more.
     pub fn export_jsonl(&self) -> Result<String, TreeError> {
         let entries = chained(self.path_to_leaf(), |_| true);
         let mut text = Vec::new();
         let entries = entries.iter().map(|entry| &**entry);
-        // Writing to memory cannot fail.
-        let _ = write_lines(&mut text, &self.header.line()?, entries);
+        write_lines(&mut text, &self.header.line()?, entries)
+            .map_err(|error| TreeError::read(self.path().unwrap_or(Path::new("session")), error))?;
         Ok(text_of(text.into()).into_owned())
     }
 }

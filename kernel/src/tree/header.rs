@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::SessionId;
 use super::json::{fields, take_text};
@@ -32,7 +32,7 @@ pub struct Header {
 #[serde(rename_all = "camelCase")]
 struct HeaderFields<'a> {
     r#type: &'a str,
-    version: u8,
+    version: Number,
     id: &'a SessionId,
     timestamp: &'a str,
     cwd: String,
@@ -51,6 +51,22 @@ impl Header {
             parent_session: parent.map(Path::to_owned),
             extra: Map::new(),
             version: VERSION,
+        }
+    }
+
+    /// Of a session that is made out of this one. A later version stays what it is, with the fields
+    /// it brought: the entries are copied as they are (M7, S29).
+    pub(super) fn successor(
+        &self,
+        id: SessionId,
+        now_ms: i64,
+        cwd: &Path,
+        parent: Option<&Path>,
+    ) -> Self {
+        Self {
+            extra: self.extra.clone(),
+            version: self.version.max(VERSION),
+            ..Self::new(id, now_ms, cwd, parent)
         }
     }
 
@@ -80,7 +96,7 @@ impl Header {
     pub fn line(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string(&HeaderFields {
             r#type: "session",
-            version: 3,
+            version: whole_or_not(self.version.max(VERSION)),
             id: &self.id,
             timestamp: &self.timestamp,
             cwd: self.cwd.to_string_lossy().into_owned(),
@@ -99,4 +115,16 @@ impl Header {
     pub(super) fn is_older_version(&self) -> bool {
         self.version < VERSION
     }
+}
+
+/// A version is written as JavaScript writes it: `4`, not `4.0`.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "guarded by the check of its fraction"
+)]
+fn whole_or_not(version: f64) -> Number {
+    let whole = (version.fract() == 0.0 && version.abs() < 1e15).then(|| (version as i64).into());
+    whole
+        .or_else(|| Number::from_f64(version))
+        .unwrap_or_else(|| 3.into())
 }

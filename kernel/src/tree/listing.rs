@@ -10,9 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::UNIX_EPOCH;
 
+use memchr::memmem;
 use pliant_sdk::message::Message;
 
 use super::body::{EntryBody, EntryKind};
+use super::head::Head;
 use super::header::Header;
 use super::scan::Scanner;
 use super::skim;
@@ -85,8 +87,12 @@ struct Found {
     last: VecDeque<Range<u64>>,
 }
 
-/// So many of the last messages are looked into for the time of the conversation.
+/// So many of the last messages are looked into for the time of the conversation, of those that do
+/// not say at their beginning that they are something else.
 const LAST: usize = 16;
+
+/// A line of which more would be held is counted, but not looked into.
+const LONGEST: usize = 8 << 20;
 
 /// So many of the first messages are looked into for the words of the user.
 const FIRST: usize = 64;
@@ -127,21 +133,26 @@ fn listed(path: &Path) -> Option<Listed> {
 }
 
 fn pass(source: &Source, version: f64) -> Option<Found> {
-    let mut lines = Lines::of(source, 0..source.size().ok()?);
+    let mut lines = Lines::of(source, 0..source.size().ok()?, LONGEST);
     let mut scanner = Scanner {
         version: Some(version),
     };
     let mut found = Found::default();
-    while let Some((at, line)) = lines.next().ok()? {
-        let line = line.trim_ascii_end();
+    while let Some(row) = lines.next().ok()? {
+        let (at, line) = (row.at, row.bytes.trim_ascii_end());
         match skim::head(line) {
+            Some(head) if row.is_cut() => {
+                found.message_count += usize::from(head.kind == "message")
+            }
             // Whether its brackets match does not matter here.
             Some(head) if line.ends_with(b"}") => found.take(head.kind, at, line),
+            _ if row.is_cut() => {}
             _ => {
                 let text = text_of(Cow::Borrowed(line));
                 let pieces = scanner.line(&text, 0..text.len(), 1).unwrap_or_default();
                 for piece in pieces {
-                    let Some(head) = piece.head.filter(|head| head.id.text().is_some()) else {
+                    let named = |head: &Head<'_>| version < 2.0 || head.id.text().is_some();
+                    let Some(head) = piece.head.filter(named) else {
                         continue;
                     };
                     let at = at + piece.range.start as u64;
@@ -164,13 +175,29 @@ impl Found {
                 if self.first_message.is_none() && self.message_count <= FIRST {
                     self.first_message = user_text(&text_of(Cow::Borrowed(line)));
                 }
-                if self.last.len() == LAST {
-                    self.last.pop_front();
+                if may_be_said(line) {
+                    if self.last.len() == LAST {
+                        self.last.pop_front();
+                    }
+                    self.last.push_back(range);
                 }
-                self.last.push_back(range);
             }
             _ => {}
         }
+    }
+}
+
+/// Whether it may be of the user or the assistant. The role stands first where pi and pliant write
+/// it; any other place is for the reader of the message.
+fn may_be_said(line: &[u8]) -> bool {
+    const ROLE: &[u8] = b"\"message\":{\"role\":\"";
+    let start = &line[..line.len().min(512)];
+    match memmem::find(start, ROLE) {
+        Some(at) => {
+            let role = &start[at + ROLE.len()..];
+            role.starts_with(b"user\"") || role.starts_with(b"assistant\"")
+        }
+        None => true,
     }
 }
 

@@ -18,7 +18,7 @@ use super::head::{Head, Loose};
 use super::header::Header;
 use super::scan::{NotAHeader, Piece, Scanner};
 use super::skim::{self, Skimmed};
-use super::source::{Line, Lines, Source, text_of};
+use super::source::{Line, Lines, Row, Source, text_of};
 use super::time::iso_from_ms;
 
 /// Part of a session file that could not be read. It stays in the file (S16).
@@ -30,6 +30,8 @@ pub struct Damage {
     pub bytes: usize,
     /// What is wrong with it.
     pub reason: &'static str,
+    /// The entry behind which the record is taken to have stood, where that was guessed.
+    pub behind: Option<EntryId>,
 }
 
 impl fmt::Display for Damage {
@@ -38,12 +40,23 @@ impl fmt::Display for Damage {
             line,
             bytes,
             reason,
+            behind,
         } = self;
-        write!(
-            f,
-            "Line {line} of the session file was skipped: {bytes} bytes are {reason}. They stay in \
-             the file."
-        )
+        match bytes {
+            0 => write!(f, "Before line {line} of the session file {reason}.")?,
+            _ => write!(
+                f,
+                "Line {line} of the session file was skipped: {bytes} bytes are {reason}. They stay \
+                 in the file."
+            )?,
+        }
+        match behind {
+            Some(id) => write!(
+                f,
+                " The conversation is led over it as if it had followed entry {id}."
+            ),
+            None => Ok(()),
+        }
     }
 }
 
@@ -52,6 +65,8 @@ pub(super) struct Contents {
     pub(super) header: Header,
     pub(super) entries: Vec<Arc<Entry>>,
     pub(super) damage: Vec<Damage>,
+    /// Lines that were read.
+    pub(super) lines: usize,
 }
 
 /// Why a file is no session (S15).
@@ -64,6 +79,12 @@ pub(super) enum NoSession {
     /// The same, but it is an entry: the header was there once.
     HeaderLost { line: usize },
 }
+
+/// A longer line is no record that anybody wrote.
+const LONGEST_LINE: usize = 256 << 20;
+
+/// Nor is one before the header.
+const LONGEST_BEFORE_HEADER: usize = 16 << 20;
 
 /// From so many bytes on, a second thread is worth its start.
 const WORTH_A_THREAD: u64 = 2 << 20;
@@ -80,24 +101,41 @@ pub(super) fn load(source: &Arc<Source>, end: u64) -> io::Result<Result<Contents
     for part in parts(source, rest..end)? {
         first.join(part);
     }
-    bridge(&mut first.entries, &first.gaps);
+    let missing = bridge(&mut first.entries, &mut first.gaps);
+    let mut damage: Vec<Damage> = first.gaps.into_iter().map(|gap| gap.damage).collect();
+    damage.extend(missing);
+    damage.sort_by_key(|damage| damage.line);
     Ok(Ok(Contents {
         header,
         entries: first.entries.into_iter().map(Arc::new).collect(),
-        damage: first.gaps.into_iter().map(|gap| gap.damage).collect(),
+        damage,
+        lines: first.lines,
     }))
 }
 
-/// Reads what another program added to an open file. Records only.
+/// Entries that another program added to an open file.
+pub(super) struct Added {
+    pub(super) entries: Vec<Arc<Entry>>,
+    pub(super) damage: Vec<Damage>,
+    pub(super) lines: usize,
+}
+
+/// Reads what another program added to an open file, behind so many lines.
 pub(super) fn load_more(
     source: &Arc<Source>,
     range: Range<u64>,
-) -> io::Result<(Vec<Arc<Entry>>, Vec<Damage>)> {
-    let part = Part::read(source, range)?;
-    Ok((
-        part.entries.into_iter().map(Arc::new).collect(),
-        part.gaps.into_iter().map(|gap| gap.damage).collect(),
-    ))
+    lines: usize,
+) -> io::Result<Added> {
+    let mut all = Part {
+        lines,
+        ..Part::default()
+    };
+    all.join(Part::read(source, range)?);
+    Ok(Added {
+        entries: all.entries.into_iter().map(Arc::new).collect(),
+        damage: all.gaps.into_iter().map(|gap| gap.damage).collect(),
+        lines: all.lines - lines,
+    })
 }
 
 /// The header alone, if it stands within so many bytes.
@@ -109,14 +147,18 @@ pub(super) fn load_header(source: &Arc<Source>, within: u64) -> io::Result<Optio
 type HeaderFound = (Header, Part, u64);
 
 fn header(source: &Arc<Source>, end: u64) -> io::Result<Result<HeaderFound, NoSession>> {
-    let mut lines = Lines::of(source, 0..end);
+    let mut lines = Lines::of(source, 0..end, LONGEST_BEFORE_HEADER);
     let mut scanner = Scanner::default();
     let mut part = Part::default();
     let mut header = None;
-    while let Some((at, line)) = lines.next()? {
+    while let Some(row) = lines.next()? {
         part.lines += 1;
-        let text = text_of(Cow::Borrowed(line));
-        let next = at + line.len() as u64 + 1;
+        if row.is_cut() {
+            part.take_endless(&row);
+            continue;
+        }
+        let (at, text) = (row.at, text_of(Cow::Borrowed(row.bytes)));
+        let next = at + row.len + 1;
         let pieces = match scanner.line(&text, 0..text.len(), part.lines) {
             Ok(pieces) => pieces,
             Err(NotAHeader { line }) => return Ok(Err(not_a_header(&text, line))),
@@ -236,25 +278,50 @@ fn stored(source: &Arc<Source>, at: u64, range: Range<usize>) -> Line {
 
 impl Part {
     fn read(source: &Arc<Source>, range: Range<u64>) -> io::Result<Self> {
-        let mut lines = Lines::of(source, range);
+        let mut lines = Lines::of(source, range, LONGEST_LINE);
         let mut part = Self::default();
         let mut scanner = Scanner { version: Some(3.0) };
         let mut ids = Shared::default();
-        while let Some((at, line)) = lines.next()? {
+        while let Some(row) = lines.next()? {
             part.lines += 1;
+            let (at, line) = (row.at, row.bytes);
             let range = trimmed(line);
+            if row.is_cut() {
+                part.take_endless(&row);
+                continue;
+            }
             if range.is_empty() {
                 continue;
             }
             match skim::whole(&line[range.clone()]).filter(|head| head.kind != "session") {
                 Some(head) => {
                     let entry = skimmed(&head, stored(source, at, range), &mut ids);
-                    part.entries.push(entry);
+                    part.push(entry);
                 }
                 None => part.read_carefully(&mut scanner, source, at, line),
             }
         }
         Ok(part)
+    }
+
+    fn push(&mut self, mut entry: Entry) {
+        // Only for people; no file has so many lines.
+        entry.at_line = u32::try_from(self.lines).unwrap_or(0);
+        self.entries.push(entry);
+    }
+
+    fn take_endless(&mut self, row: &Row<'_>) {
+        self.gaps.push(Gap {
+            damage: Damage {
+                line: self.lines,
+                bytes: usize::try_from(row.len).unwrap_or(usize::MAX),
+                reason: "more than any record has",
+                behind: None,
+            },
+            before: self.entries.len(),
+            torn: true,
+            was: None,
+        });
     }
 
     fn read_carefully(
@@ -291,12 +358,13 @@ impl Part {
             None => Err("not a whole JSON record"),
         };
         match read {
-            Ok(entry) => self.entries.push(entry),
+            Ok(entry) => self.push(entry),
             Err(reason) => self.gaps.push(Gap {
                 damage: Damage {
                     line: piece.line,
                     bytes,
                     reason,
+                    behind: None,
                 },
                 before: self.entries.len(),
                 torn,
@@ -311,7 +379,12 @@ impl Part {
             gap.before += self.entries.len();
             self.gaps.push(gap);
         }
-        self.entries.extend(next.entries);
+        let before = u32::try_from(self.lines).unwrap_or(0);
+        self.entries
+            .extend(next.entries.into_iter().map(|mut entry| {
+                entry.at_line = entry.at_line.saturating_add(before);
+                entry
+            }));
         self.lines += next.lines;
     }
 }

@@ -14,7 +14,7 @@ pub(super) trait Disk: Send + Sync {
     /// Where the last write ended, also when others write to the file.
     fn position(&mut self) -> io::Result<u64>;
     fn truncate(&mut self, size: u64) -> io::Result<()>;
-    fn byte_at(&mut self, at: u64) -> io::Result<u8>;
+    fn read_at(&mut self, at: u64, buffer: &mut [u8]) -> io::Result<()>;
 }
 
 impl Disk for File {
@@ -39,12 +39,10 @@ impl Disk for File {
         self.set_len(size)
     }
 
-    fn byte_at(&mut self, at: u64) -> io::Result<u8> {
+    fn read_at(&mut self, at: u64, buffer: &mut [u8]) -> io::Result<()> {
         // The file is in append mode, so the position means nothing to writes.
         self.seek(SeekFrom::Start(at))?;
-        let mut byte = [0];
-        self.read_exact(&mut byte)?;
-        Ok(byte[0])
+        self.read_exact(buffer)
     }
 }
 
@@ -59,7 +57,7 @@ pub(super) enum Fate {
     Cut { from: u64, to: u64 },
     /// Its name is gone; the open file still holds everything.
     Removed,
-    /// Another file has its name.
+    /// Another file has its name, or it holds something else than it did.
     Replaced,
 }
 
@@ -73,16 +71,16 @@ pub(super) struct Log {
     torn: bool,
     /// What others wrote between a look and the write after it.
     missed: Vec<Range<u64>>,
+    /// The bytes before `end`, to know the file by.
+    tail: Vec<u8>,
     identity: Option<Identity>,
 }
 
 impl Log {
     /// Opens an existing file; its content is not touched.
     pub(super) fn open(path: &Path) -> io::Result<(Self, File)> {
-        let mut file = OpenOptions::new().read(true).append(true).open(path)?;
-        let end = file.size()?;
-        let torn = is_torn(&mut file, end)?;
-        Self::of(path, file, end, torn)
+        let file = OpenOptions::new().read(true).append(true).open(path)?;
+        Self::of(path, file)
     }
 
     /// Creates the file and its folder; fails if the file exists. Leaves no file when the content
@@ -103,9 +101,7 @@ impl Log {
         let written = content(&mut out).and_then(|()| out.flush());
         // Its own attempt to write what is left would be a second one.
         let _ = out.into_parts();
-        let created = written
-            .and_then(|()| file.size())
-            .and_then(|end| Self::of(path, file, end, false));
+        let created = written.and_then(|()| Self::of(path, file));
         if created.is_err() {
             // The failure to report is the first one.
             let _ = fs::remove_file(path);
@@ -114,15 +110,18 @@ impl Log {
     }
 
     /// The log, and the file to read from.
-    fn of(path: &Path, file: File, end: u64, torn: bool) -> io::Result<(Self, File)> {
+    fn of(path: &Path, mut file: File) -> io::Result<(Self, File)> {
         let reader = file.try_clone()?;
+        let end = file.size()?;
+        let tail = tail_of(&mut file, end)?;
         let log = Self {
             path: path.to_owned(),
             identity: Identity::of(&file.metadata()?),
             disk: Box::new(file),
             end,
-            torn,
+            torn: is_torn(&tail),
             missed: Vec::new(),
+            tail,
         };
         Ok((log, reader))
     }
@@ -132,27 +131,32 @@ impl Log {
         self.end
     }
 
-    /// Looks at what other programs did. Growth is told once.
+    /// Looks at what other programs did. Growth is told once, and before the rest.
     pub(super) fn look(&mut self) -> io::Result<Fate> {
-        match fs::metadata(&self.path) {
-            Ok(named) if Identity::of(&named) != self.identity => return Ok(Fate::Replaced),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Fate::Removed),
-            // A folder that may not be searched any more says nothing of the open file.
-            _ => {}
+        let (from, to) = (self.end, self.disk.size()?);
+        if to < from {
+            return Ok(Fate::Cut { from, to });
+        }
+        let mut tail = vec![0; self.tail.len()];
+        self.disk.read_at(from - tail.len() as u64, &mut tail)?;
+        if tail != self.tail {
+            return Ok(Fate::Replaced);
         }
         if let Some(range) = self.missed.pop() {
             return Ok(Fate::Grown(range));
         }
-        let (from, to) = (self.end, self.disk.size()?);
-        if to == from {
-            return Ok(Fate::Same);
+        if to > from {
+            self.tail = tail_of(&mut *self.disk, to)?;
+            self.torn = is_torn(&self.tail);
+            self.end = to;
+            return Ok(Fate::Grown(from..to));
         }
-        if to < from {
-            return Ok(Fate::Cut { from, to });
+        match fs::metadata(&self.path) {
+            Ok(named) if Identity::of(&named) != self.identity => Ok(Fate::Replaced),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Fate::Removed),
+            // A folder that may not be searched any more says nothing of the open file.
+            _ => Ok(Fate::Same),
         }
-        self.torn = is_torn(&mut *self.disk, to)?;
-        self.end = to;
-        Ok(Fate::Grown(from..to))
     }
 
     /// Appends one line in one write call (S13), and answers where it begins. On failure the file is
@@ -165,14 +169,12 @@ impl Log {
         let at = self.written(taken as u64);
         if taken == text.len() {
             self.torn = false;
+            self.tail = text.as_bytes()[text.len().saturating_sub(TAIL)..].to_vec();
             return Ok(at + start.len() as u64);
         }
         self.take_back(at);
         Err(written.err().unwrap_or_else(|| {
-            let message = format!(
-                "no space left on device after {taken} of {} bytes",
-                text.len()
-            );
+            let message = format!("only {taken} of {} bytes were taken", text.len());
             io::Error::new(io::ErrorKind::StorageFull, message)
         }))
     }
@@ -199,14 +201,28 @@ impl Log {
         let last = self.disk.size().is_ok_and(|size| size == self.end);
         if last && self.disk.truncate(at).is_ok() {
             self.end = at;
-        } else {
-            self.torn = true;
+            return;
+        }
+        self.torn = true;
+        // Without it the file is not known, and nothing more is written to it.
+        if let Ok(tail) = tail_of(&mut *self.disk, self.end) {
+            self.tail = tail;
         }
     }
 }
 
-fn is_torn(disk: &mut dyn Disk, size: u64) -> io::Result<bool> {
-    Ok(size > 0 && disk.byte_at(size - 1)? != b'\n')
+/// So many bytes before its end a file is known by; an entry's id is not far.
+const TAIL: usize = 256;
+
+fn tail_of(disk: &mut dyn Disk, end: u64) -> io::Result<Vec<u8>> {
+    let len = usize::try_from(end).map_or(TAIL, |end| end.min(TAIL));
+    let mut tail = vec![0; len];
+    disk.read_at(end - len as u64, &mut tail)?;
+    Ok(tail)
+}
+
+fn is_torn(tail: &[u8]) -> bool {
+    tail.last().is_some_and(|last| *last != b'\n')
 }
 
 /// Which file it is, whatever it is called.
@@ -232,11 +248,14 @@ impl Identity {
     }
 }
 
-/// Makes the name of a new file as lasting as its content.
+/// Makes the name of a new file as lasting as its content, and that of its folder, which may be new
+/// as well.
 pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
-    if let Some(folder) = path.parent() {
-        File::open(folder)?.sync_all()?;
+    for folder in path.ancestors().skip(1).take(2) {
+        if !folder.as_os_str().is_empty() {
+            File::open(folder)?.sync_all()?;
+        }
     }
     Ok(())
 }
@@ -256,9 +275,20 @@ pub(super) fn rewrite(path: &Path, text: &str) -> io::Result<()> {
     written
 }
 
+/// Only the system's administrator can, and only he needs it.
+fn keep_owner(file: &File, model: &fs::Metadata) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let _ = std::os::unix::fs::fchown(file, Some(model.uid()), Some(model.gid()));
+    }
+}
+
 fn write_synced(path: &Path, text: &str, model: &Path) -> io::Result<()> {
     let mut file = File::create(path)?;
-    file.set_permissions(fs::metadata(model)?.permissions())?;
+    let model = fs::metadata(model)?;
+    file.set_permissions(model.permissions())?;
+    keep_owner(&file, &model);
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }
@@ -320,8 +350,8 @@ pub(super) mod faults {
             }
         }
 
-        fn byte_at(&mut self, at: u64) -> io::Result<u8> {
-            self.disk.byte_at(at)
+        fn read_at(&mut self, at: u64, buffer: &mut [u8]) -> io::Result<()> {
+            self.disk.read_at(at, buffer)
         }
     }
 }

@@ -30,6 +30,7 @@ mod lease;
 mod log;
 mod opening;
 mod storage;
+mod writing;
 
 mod doctor;
 mod fork;
@@ -42,7 +43,6 @@ mod trash;
 mod tests;
 
 use std::collections::HashMap;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -70,7 +70,6 @@ pub use time::{iso_from_ms, ms_from_iso};
 pub use trash::{DiscardError, discard};
 
 use branch::Branch;
-use log::Fate;
 use storage::Storage;
 
 /// Where entries go.
@@ -104,6 +103,8 @@ pub struct SessionTree {
     place: Place,
     damage: Vec<Damage>,
     notices: Vec<String>,
+    /// Lines of the file, as far as they are known.
+    lines: usize,
     /// Another program wrote to the file, and that was told.
     others_write: bool,
     sync: SyncPolicy,
@@ -150,6 +151,7 @@ impl SessionTree {
             place,
             damage: Vec::new(),
             notices: Vec::new(),
+            lines: 0,
             others_write: false,
             sync: SyncPolicy::default(),
             ids,
@@ -199,110 +201,6 @@ impl SessionTree {
         self.append(EntryBody::Message(message))
     }
 
-    /// Gives the entry its place in the file.
-    fn write(&mut self, entry: &mut Entry) -> Result<(), TreeError> {
-        match &self.place {
-            Place::Memory => Ok(()),
-            Place::Pending(_) if entry.is_conversation() => self.begin_file(Some(entry)),
-            Place::Pending(_) => Ok(()),
-            Place::Closed(path) => Err(TreeError::Closed { path: path.clone() }),
-            Place::File(_) => {
-                self.catch_up()?;
-                let Place::File(storage) = &mut self.place else {
-                    return Ok(());
-                };
-                match storage.append(&entry.raw()) {
-                    Ok(line) => entry.line = line,
-                    Err(error) => return Err(TreeError::write(storage.path(), error)),
-                }
-                if self.sync == SyncPolicy::Entry {
-                    self.sync_now();
-                }
-                Ok(())
-            }
-        }
-    }
-
-    /// Writes the header and all entries so far into a new file (S11).
-    fn begin_file(&mut self, last: Option<&Entry>) -> Result<(), TreeError> {
-        let Place::Pending(path) = &self.place else {
-            return Ok(());
-        };
-        let path = path.clone();
-        let header = self.header.line()?;
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(|error| TreeError::write(&path, error))?;
-        }
-        let lease = opening::lease(&path)?;
-        let entries = self.entries.iter().map(|entry| &**entry).chain(last);
-        let storage = Storage::create(&path, lease, |out| write_lines(out, &header, entries))
-            .map_err(|error| TreeError::write(&path, error))?;
-        self.place = Place::File(Box::new(storage));
-        if self.sync == SyncPolicy::Entry {
-            self.sync_now();
-        }
-        Ok(())
-    }
-
-    /// Takes in what other programs did to the file since the last write (S18).
-    fn catch_up(&mut self) -> Result<(), TreeError> {
-        // Each look tells one thing; somebody who writes without end is left for the next time.
-        for _ in 0..16 {
-            let Place::File(storage) = &mut self.place else {
-                return Ok(());
-            };
-            let path = storage.path().to_owned();
-            let read_error = |error| TreeError::read(&path, error);
-            match storage.look().map_err(read_error)? {
-                Fate::Same => return Ok(()),
-                Fate::Cut { from, to } => return Err(TreeError::Cut { path, from, to }),
-                Fate::Replaced => return Err(TreeError::Replaced { path }),
-                Fate::Removed => {
-                    storage
-                        .restore()
-                        .map_err(|error| TreeError::write(&path, error))?;
-                    self.notices.push(format!(
-                        "The session file {} was removed while the session was open. It was \
-                         written again, with everything that was in it.",
-                        path.display()
-                    ));
-                }
-                Fate::Grown(range) => {
-                    let source = Arc::clone(storage.source());
-                    let (entries, damage) = load::load_more(&source, range).map_err(read_error)?;
-                    // It may go on doing so with every turn.
-                    if !std::mem::replace(&mut self.others_write, true) {
-                        self.notices.push(format!(
-                            "Another program wrote {} to the session file {}. What it writes is kept \
-                             on a branch of its own; this conversation goes on where it was.",
-                            counted(entries.len(), "entry", "entries"),
-                            path.display()
-                        ));
-                    }
-                    for entry in entries {
-                        self.adopt(entry, Adopted::Beside);
-                    }
-                    self.damage.extend(damage);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn sync_now(&mut self) {
-        if let Some(Err(error)) = self.syncer().map(Syncer::sync) {
-            self.notice_unsynced(&error);
-        }
-    }
-
-    /// What was written is not known to be on the disk.
-    pub(crate) fn notice_unsynced(&mut self, error: &io::Error) {
-        self.notices.push(format!(
-            "The session file could not be forced to the disk: {error}. What was said last may be \
-             lost if the power fails; check the disk."
-        ));
-    }
-
     /// Takes an entry into memory.
     fn adopt(&mut self, entry: Arc<Entry>, how: Adopted) {
         let at = self.entries.len();
@@ -311,10 +209,18 @@ impl SessionTree {
             EntryKind::SessionInfo => self.named_at = Some(at),
             _ => {}
         }
-        if let (Some(totals), Some(usage)) = (self.totals.get_mut(), entry.usage()) {
+        // Asked for in this order: nobody wants every entry read only to be counted.
+        if let Some(totals) = self.totals.get_mut()
+            && let Some(usage) = entry.usage()
+        {
             add_usage(totals, usage);
         }
-        self.index.insert(entry.id.clone(), at);
+        let earlier = self.index.insert(entry.id.clone(), at);
+        if earlier.is_some() {
+            // The later entry counts from now on, also where the earlier one did.
+            self.totals = OnceLock::new();
+            self.branch = Branch::default();
+        }
         if how == Adopted::AsLeaf {
             self.leaf = Some(at);
             self.branch.append(&entry);
@@ -346,28 +252,6 @@ enum Adopted {
     AsLeaf,
     /// Another program wrote it; the leaf stays.
     Beside,
-}
-
-/// A header and entries, each on its line.
-fn write_lines<'a>(
-    out: &mut dyn Write,
-    header: &str,
-    entries: impl Iterator<Item = &'a Entry>,
-) -> io::Result<()> {
-    out.write_all(header.as_bytes())?;
-    out.write_all(b"\n")?;
-    for entry in entries {
-        out.write_all(&entry.line.bytes())?;
-        out.write_all(b"\n")?;
-    }
-    Ok(())
-}
-
-fn counted(count: usize, one: &str, many: &str) -> String {
-    match count {
-        1 => format!("1 {one}"),
-        count => format!("{count} {many}"),
-    }
 }
 
 /// Nothing is not a summand: a sum is the provider's own figure if all its parts are (M4).
@@ -432,9 +316,10 @@ impl SessionTree {
         }
     }
 
-    /// Lets others open the session. Nothing can be appended any more.
+    /// Lets others open the session's file. Nothing can be appended any more, unless the session is in
+    /// memory only.
     pub fn close(&mut self) {
-        if let Some(path) = self.path().filter(|_| self.is_on_disk()) {
+        if let Some(path) = self.path() {
             self.place = Place::Closed(path.to_owned());
         }
     }

@@ -29,8 +29,10 @@ impl SessionTree {
             }
             known => known.map_err(|error| TreeError::read(path, error))?,
         }
-        let lease = lease(path)?;
-        Self::open_held(path, cwd, ids, lease)
+        let (lease, unguarded) = lease(path)?;
+        let mut tree = Self::open_held(path, cwd, ids, lease)?;
+        tree.notices.extend(unguarded);
+        Ok(tree)
     }
 
     /// As [`SessionTree::open`], with a lease that the caller has waited for.
@@ -46,7 +48,6 @@ impl SessionTree {
         let read_error = |error| TreeError::read(path, error);
         let write_error = |error| TreeError::write(path, error);
         regular(path).map_err(read_error)?;
-        let unguarded = lease.is_none();
         // Readable is what it has to be first: the sentence should name the right permission.
         fs::File::open(path).map_err(read_error)?;
         let mut storage = Storage::open(path, lease).map_err(write_error)?;
@@ -61,6 +62,7 @@ impl SessionTree {
                 Some(text) => {
                     // A piece that only looked damaged may come first now, and be no header.
                     text_contents(path, text.clone())?;
+                    keep_what_is_no_text(path, storage.source()).map_err(write_error)?;
                     log::rewrite(path, &text).map_err(write_error)?;
                     storage = storage.reopened().map_err(write_error)?;
                     let contents = self::contents(path, storage.source(), storage.end())?;
@@ -69,13 +71,6 @@ impl SessionTree {
             }
         };
         tree.place = Place::File(Box::new(storage));
-        if unguarded {
-            tree.notices.push(format!(
-                "The session file {} cannot be reserved for this process, because its folder \
-                 cannot be written. Take care that nobody else continues it meanwhile.",
-                path.display()
-            ));
-        }
         Ok(tree)
     }
 
@@ -113,19 +108,27 @@ impl SessionTree {
     fn with_contents(contents: Contents, ids: Ids) -> Self {
         let mut tree = Self::with_entries(contents.header, contents.entries, Place::Memory, ids);
         tree.damage = contents.damage;
+        tree.lines = contents.lines;
         tree
     }
 }
 
-/// A lease on the file; `None` where none can be had.
-pub(super) fn lease(path: &Path) -> Result<Option<Lease>, TreeError> {
+/// A lease on the file; where none can be had, a sentence that says so.
+pub(super) fn lease(path: &Path) -> Result<(Option<Lease>, Option<String>), TreeError> {
     match Lease::acquire(path) {
-        Ok(lease) => Ok(Some(lease)),
+        Ok(lease) => Ok((Some(lease), None)),
         Err(LeaseError::Held(holder)) => Err(TreeError::Held {
             path: path.to_owned(),
             holder,
         }),
-        Err(LeaseError::Io(_)) => Ok(None),
+        Err(LeaseError::Io(error)) => {
+            let notice = format!(
+                "The session file {} cannot be reserved for this process: {error}. Take care that \
+                 nobody else continues it meanwhile.",
+                path.display()
+            );
+            Ok((None, Some(notice)))
+        }
     }
 }
 
@@ -147,11 +150,22 @@ fn regular(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// All bytes of a file.
+/// What is held in memory at once, several times over.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// All bytes of a file, for those who have to see them all.
 pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, TreeError> {
-    regular(path)
-        .and_then(|()| fs::read(path))
-        .map_err(|error| TreeError::read(path, error))
+    let read = || {
+        regular(path)?;
+        if fs::metadata(path)?.len() > MOST_BYTES {
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                "it has more than a gibibyte, which is too much to examine",
+            ));
+        }
+        fs::read(path)
+    };
+    read().map_err(|error| TreeError::read(path, error))
 }
 
 fn contents(path: &Path, source: &Arc<Source>, size: u64) -> Result<Contents, TreeError> {
@@ -170,6 +184,17 @@ fn contents(path: &Path, source: &Arc<Source>, size: u64) -> Result<Contents, Tr
             ),
         },
     })
+}
+
+/// A file that is not all text is kept beside, for the new one is.
+fn keep_what_is_no_text(path: &Path, source: &Source) -> io::Result<()> {
+    let bytes = source.read(0..source.size()?)?;
+    if std::str::from_utf8(&bytes).is_ok() {
+        return Ok(());
+    }
+    let mut beside = path.to_owned().into_os_string();
+    beside.push(".before-migration");
+    fs::write(beside, bytes)
 }
 
 fn text_contents(path: &Path, text: String) -> Result<Contents, TreeError> {

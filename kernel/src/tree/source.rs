@@ -36,6 +36,8 @@ impl Source {
 
     /// The bytes of a range; fewer if the source has become shorter.
     pub(super) fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        #[cfg(test)]
+        READS.with(|reads| reads.set(reads.get() + 1));
         let len = usize::try_from(range.end - range.start).map_err(io::Error::other)?;
         let mut bytes = vec![0; len];
         let mut filled = 0;
@@ -55,6 +57,12 @@ impl Source {
             Self::Text(text) => Ok(text.len() as u64),
         }
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How often this thread read a piece.
+    pub(super) static READS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 #[cfg(unix)]
@@ -93,20 +101,17 @@ impl Line {
         Self::Own(text.into())
     }
 
-    /// As stored. Empty when it cannot be read any more.
-    pub(super) fn bytes(&self) -> Cow<'_, [u8]> {
+    /// As stored.
+    pub(super) fn bytes(&self) -> io::Result<Cow<'_, [u8]>> {
         match self {
-            Self::Own(text) => Cow::Borrowed(text.as_bytes()),
+            Self::Own(text) => Ok(Cow::Borrowed(text.as_bytes())),
             Self::Stored { source, range } => {
-                Cow::Owned(source.read(range.clone()).unwrap_or_default())
+                let bytes = source.read(range.clone())?;
+                if (bytes.len() as u64) < range.end - range.start {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                Ok(Cow::Owned(bytes))
             }
-        }
-    }
-
-    pub(super) fn text(&self) -> Cow<'_, str> {
-        match self {
-            Self::Own(text) => Cow::Borrowed(text),
-            Self::Stored { .. } => text_of(self.bytes()),
         }
     }
 }
@@ -114,10 +119,27 @@ impl Line {
 /// How much is read at once: what a processor's nearer cache holds.
 const BLOCK: usize = 256 << 10;
 
-/// The lines of a stretch of a source in order. Holds one block, or the longest line.
+/// A line without its end.
+pub(super) struct Row<'a> {
+    /// Where it starts in the source.
+    pub(super) at: u64,
+    /// Its beginning, if it is longer than the limit, else all of it.
+    pub(super) bytes: &'a [u8],
+    pub(super) len: u64,
+}
+
+impl Row<'_> {
+    /// It is longer than the limit.
+    pub(super) fn is_cut(&self) -> bool {
+        self.len > self.bytes.len() as u64
+    }
+}
+
+/// The lines of a stretch of a source in order. Holds one block, or the longest line up to a limit.
 pub(super) struct Lines<'a> {
     source: &'a Source,
     end: u64,
+    limit: usize,
     /// Place of the buffer's first byte in the source.
     base: u64,
     buffer: Vec<u8>,
@@ -128,11 +150,13 @@ pub(super) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    pub(super) fn of(source: &'a Source, range: Range<u64>) -> Self {
+    /// `limit`: bytes of a line that are held.
+    pub(super) fn of(source: &'a Source, range: Range<u64>, limit: usize) -> Self {
         let len = usize::try_from(range.end - range.start).unwrap_or(BLOCK);
         Self {
             source,
             end: range.end,
+            limit,
             base: range.start,
             buffer: vec![0; len.clamp(1, BLOCK)],
             filled: 0,
@@ -141,14 +165,17 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The next line without its end, and where it starts in the source.
-    pub(super) fn next(&mut self) -> io::Result<Option<(u64, &[u8])>> {
+    /// The next line.
+    pub(super) fn next(&mut self) -> io::Result<Option<Row<'_>>> {
         let len = loop {
             let rest = &self.buffer[self.start..self.filled];
             if let Some(at) = memchr(b'\n', &rest[self.searched..]) {
                 break self.searched + at;
             }
             self.searched = rest.len();
+            if self.searched >= self.limit {
+                return Ok(Some(self.cut_row()?));
+            }
             if self.fill()? == 0 {
                 if self.searched == 0 {
                     return Ok(None);
@@ -159,10 +186,37 @@ impl<'a> Lines<'a> {
         let from = self.start;
         self.start = (from + len + 1).min(self.filled);
         self.searched = 0;
-        Ok(Some((
-            self.base + from as u64,
-            &self.buffer[from..from + len],
-        )))
+        Ok(Some(Row {
+            at: self.base + from as u64,
+            bytes: &self.buffer[from..from + len],
+            len: len as u64,
+        }))
+    }
+
+    /// A line of which no more is held than there is.
+    fn cut_row(&mut self) -> io::Result<Row<'_>> {
+        let at = self.base + self.start as u64;
+        let held = self.start..self.start + self.limit;
+        let mut end = self.base + self.filled as u64;
+        let mut block = vec![0; BLOCK];
+        while end < self.end {
+            let wanted = usize::try_from(self.end - end).map_or(BLOCK, |rest| rest.min(BLOCK));
+            let read = self.source.read_at(end, &mut block[..wanted])?;
+            if let Some(found) = memchr(b'\n', &block[..read]) {
+                end += found as u64;
+                break;
+            }
+            if read == 0 {
+                break;
+            }
+            end += read as u64;
+        }
+        (self.base, self.start, self.filled, self.searched) = (end + 1, 0, 0, 0);
+        Ok(Row {
+            at,
+            bytes: &self.buffer[held],
+            len: end - at,
+        })
     }
 
     /// Reads on behind what is there; 0 at the end.
@@ -192,12 +246,38 @@ mod tests {
 
     fn lines(text: &str, range: Range<u64>) -> Vec<(u64, String)> {
         let source = Source::Text(text.as_bytes().to_vec());
-        let mut lines = Lines::of(&source, range);
+        let mut lines = Lines::of(&source, range, usize::MAX);
         let mut found = Vec::new();
-        while let Some((at, line)) = lines.next().unwrap() {
-            found.push((at, String::from_utf8_lossy(line).into_owned()));
+        while let Some(row) = lines.next().unwrap() {
+            assert!(!row.is_cut());
+            found.push((row.at, String::from_utf8_lossy(row.bytes).into_owned()));
         }
         found
+    }
+
+    #[test]
+    fn no_more_of_a_line_is_held_than_the_limit() {
+        let text = format!(
+            "ab\n{}\ncd\n{}",
+            "x".repeat(3 * BLOCK),
+            "y".repeat(2 * BLOCK)
+        );
+        let source = Source::Text(text.clone().into_bytes());
+        let mut lines = Lines::of(&source, 0..text.len() as u64, 10);
+        let mut found = Vec::new();
+        while let Some(row) = lines.next().unwrap() {
+            found.push((row.at, row.bytes.len(), row.len));
+        }
+        let (long, longer) = (3 * BLOCK as u64, 2 * BLOCK as u64);
+        assert_eq!(
+            found,
+            [
+                (0, 2, 2),
+                (3, 10, long),
+                (4 + long, 2, 2),
+                (7 + long, 10, longer)
+            ]
+        );
     }
 
     #[test]

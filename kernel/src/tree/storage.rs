@@ -94,6 +94,7 @@ impl Storage {
         Ok(Self {
             log,
             source: Arc::new(Source::File(file)),
+            new: true,
             unsynced: true,
             ..self
         })
@@ -169,6 +170,11 @@ impl Storage {
             source: Arc::clone(&self.source),
             new,
         })
+    }
+
+    /// A sync has failed: nothing of it counts.
+    pub(super) fn set_unsynced(&mut self) {
+        (self.new, self.unsynced) = (true, true);
     }
 
     #[cfg(test)]

@@ -134,7 +134,8 @@ pub fn import(source: &Path, dir: &Path) -> Result<PathBuf, TreeError> {
     let source = fs::canonicalize(source).map_err(read_error)?;
     let write_error = |error| TreeError::write(dir, error);
     fs::create_dir_all(dir).map_err(write_error)?;
-    if fs::canonicalize(dir).ok().as_deref() == source.parent() {
+    let is_listed = source.extension().is_some_and(|ending| ending == "jsonl");
+    if is_listed && fs::canonicalize(dir).ok().as_deref() == source.parent() {
         return Ok(source);
     }
     let bytes = fs::read(&source).map_err(read_error)?;

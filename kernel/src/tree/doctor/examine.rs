@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::str;
+use std::sync::Arc;
 
 use super::{Oddity, OddityKind};
 use crate::tree::body::EntryKind;
 use crate::tree::head::Head;
 use crate::tree::scan::Scanner;
+use crate::tree::skim;
 use crate::tree::source::text_of;
 use crate::tree::{Entry, EntryBody, EntryId, Ids, SessionTree, bridge, json, load};
 
@@ -30,13 +32,12 @@ impl Findings {
 
 pub(super) fn examine(path: &Path, bytes: &[u8], ids: &Ids) -> Vec<Oddity> {
     let mut found = Findings::default();
-    let records = look_at_lines(bytes, &mut found);
-    if let Some(records) = records
+    if look_at_lines(bytes, &mut found)
         && let Ok(tree) = SessionTree::from_bytes(path, bytes.to_vec(), ids.clone())
     {
         // Migration gives entries names and parents, so an old file has no other troubles here.
         if !found.0.contains_key(&OddityKind::OldVersion) {
-            look_at_tree(&tree, &records, &mut found);
+            look_at_tree(&tree, &mut found);
         }
     }
     let mut oddities: Vec<Oddity> = found
@@ -50,18 +51,17 @@ pub(super) fn examine(path: &Path, bytes: &[u8], ids: &Ids) -> Vec<Oddity> {
     oddities
 }
 
-/// The line of every entry, in file order; `None` when it is no session.
-fn look_at_lines(bytes: &[u8], found: &mut Findings) -> Option<Vec<usize>> {
+/// Whether it is a session.
+fn look_at_lines(bytes: &[u8], found: &mut Findings) -> bool {
     use OddityKind as Kind;
     if bytes.is_empty() {
         found.add_whole(Kind::Empty);
-        return None;
+        return false;
     }
     if bytes.starts_with("\u{feff}".as_bytes()) {
         found.add(Kind::ByteOrderMark, 1);
     }
     let mut scanner = Scanner::default();
-    let mut records = Vec::new();
     let mut last = 0;
     for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
         let number = at + 1;
@@ -93,7 +93,7 @@ fn look_at_lines(bytes: &[u8], found: &mut Findings) -> Option<Vec<usize>> {
                 },
                 number,
             );
-            return None;
+            return false;
         };
         if pieces.iter().filter(|piece| piece.head.is_some()).count() > 1 {
             found.add(Kind::Glued, number);
@@ -101,14 +101,17 @@ fn look_at_lines(bytes: &[u8], found: &mut Findings) -> Option<Vec<usize>> {
         let mut is_header = headless;
         for piece in pieces {
             let Some(head) = &piece.head else {
-                found.add(Kind::Damaged, number);
+                // An entry all the same, if it is whole but for its body; see the tree.
+                if headless || skim::whole(text[piece.range].as_bytes()).is_none() {
+                    found.add(Kind::Damaged, number);
+                }
                 continue;
             };
             let header = std::mem::take(&mut is_header);
             if header {
                 look_at_version(head, number, found);
-            } else if look_at_record(head, number, found) {
-                records.push(number);
+            } else {
+                look_at_record(head, number, found);
             }
             if serde_json::from_str::<serde_json::Value>(&text[piece.range.clone()]).is_err() {
                 found.add(Kind::Lenient, number);
@@ -120,9 +123,8 @@ fn look_at_lines(bytes: &[u8], found: &mut Findings) -> Option<Vec<usize>> {
     }
     if scanner.version.is_none() {
         found.add_whole(Kind::NoRecords);
-        return None;
     }
-    Some(records)
+    scanner.version.is_some()
 }
 
 fn look_at_version(head: &Head<'_>, line: usize, found: &mut Findings) {
@@ -133,33 +135,27 @@ fn look_at_version(head: &Head<'_>, line: usize, found: &mut Findings) {
     }
 }
 
-/// Whether it is an entry.
-fn look_at_record(head: &Head<'_>, line: usize, found: &mut Findings) -> bool {
+fn look_at_record(head: &Head<'_>, line: usize, found: &mut Findings) {
     match (head.kind.text(), head.id.text()) {
         (Some("session"), _) => found.add(OddityKind::SecondHeader, line),
-        (Some(_), Some(_)) => return true,
+        (Some(_), Some(_)) => {}
         _ => found.add(OddityKind::Nameless, line),
     }
-    false
 }
 
-fn look_at_tree(tree: &SessionTree, lines: &[usize], found: &mut Findings) {
+fn look_at_tree(tree: &SessionTree, found: &mut Findings) {
     use OddityKind as Kind;
     // Entries that stand for unreadable ones have no line of their own.
-    let stored = tree
-        .entries()
-        .iter()
-        .filter(|entry| !bridge::is_bridge(entry));
-    let with_lines: Vec<(usize, &Entry)> = lines
-        .iter()
-        .copied()
-        .zip(stored.map(|entry| &**entry))
-        .collect();
+    let is_bridge = |entry: &&Arc<Entry>| bridge::is_bridge(entry);
     let bridges: HashSet<&EntryId> = tree
         .entries()
         .iter()
-        .filter(|entry| bridge::is_bridge(entry))
+        .filter(is_bridge)
         .map(|entry| entry.id())
+        .collect();
+    let with_lines = tree.entries().iter().filter(|entry| !is_bridge(entry));
+    let with_lines: Vec<(usize, &Entry)> = with_lines
+        .map(|entry| (entry.at_line as usize, &**entry))
         .collect();
     let mut seen: HashMap<&EntryId, usize> = HashMap::new();
     for (line, entry) in &with_lines {

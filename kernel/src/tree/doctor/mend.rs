@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::super::bridge::unreadable;
 use super::super::header::Header;
+use super::super::source::Line;
 use super::super::{Entry, EntryId, Ids, Place, SessionTree, TreeError, json, opening, store};
 
 /// Writes a mended copy beside the file and answers where it is. `cwd` is for a file whose header is
@@ -21,7 +22,7 @@ pub fn write_mended_copy(path: &Path, cwd: &Path, ids: &Ids) -> Result<PathBuf, 
         read => read?,
     };
     let old = source.header();
-    let header = Header::new(ids.session_id(), ids.now_ms(), &old.cwd, Some(path));
+    let header = old.successor(ids.session_id(), ids.now_ms(), &old.cwd, Some(path));
     let place = Place::Pending(path.with_file_name(store::file_name(&header)));
     let mut copy = SessionTree::with_entries(header, mended(&source), place, ids.clone());
     copy.begin_file(None)?;
@@ -83,11 +84,17 @@ fn mended(source: &SessionTree) -> Vec<Arc<Entry>> {
                 entry.timestamp(),
             )),
             // The bytes are compared: what is no text reads as another text.
-            Some(line) if *line.as_bytes() == *entry.line.bytes() && parent == entry.parent() => {
+            Some(line)
+                if parent == entry.parent()
+                    && entry
+                        .line
+                        .bytes()
+                        .is_ok_and(|bytes| *bytes == *line.as_bytes()) =>
+            {
                 Arc::clone(entry)
             }
             Some(line) => {
-                let strict = entry.with_line(line);
+                let strict = entry.with_line(Line::own(line));
                 Arc::new(strict.rechained(parent, None).unwrap_or(strict))
             }
         });

@@ -162,6 +162,32 @@ fn a_copy_into_another_folder_has_all_branches_and_is_migrated() {
 }
 
 #[test]
+fn a_fork_does_not_depend_on_the_file_it_came_from() {
+    let folder = Folder::new();
+    let path = folder.file("s.jsonl", chain(3).join("\n") + "\n");
+    let tree = open(&path);
+    let leaf = tree.leaf().unwrap().clone();
+    let fork = tree.fork(&leaf, Position::At).unwrap().tree;
+    let copy = SessionTree::copy_into(&path, &folder.path("c"), cwd(), None, ids()).unwrap();
+    fs::write(&path, "").unwrap();
+    for tree in [fork, copy] {
+        assert_eq!(shown(tree.context()), ["user: 1", "user: 2", "user: 3"]);
+        assert_eq!(snapshot(&again(tree.path().unwrap())), snapshot(&tree));
+    }
+}
+
+#[test]
+fn a_later_version_stays_what_it_is_in_a_fork() {
+    // M7, S29
+    let folder = Folder::new();
+    let path = folder.fixture("v4.jsonl");
+    let copy = SessionTree::copy_into(&path, &folder.path("c"), cwd(), None, ids()).unwrap();
+    let header = &lines(copy.path().unwrap())[0];
+    assert!(header.contains("\"version\":4,"), "{header}");
+    assert_eq!(copy.header().extra(), again(&path).header().extra());
+}
+
+#[test]
 fn unknown_entries_and_fields_survive_a_fork_unchanged() {
     // M7
     let folder = Folder::new();

@@ -179,6 +179,52 @@ fn a_deleted_result_costs_a_branch_only_that_result() {
 }
 
 #[test]
+fn what_was_guessed_is_told_and_the_last_entry_with_a_line_is_the_leaf() {
+    // S21
+    let folder = Folder::new();
+    let mut lines = chain(4);
+    lines[2].truncate(5);
+    let tree = open(&folder.file("guessed.jsonl", lines.join("\n")));
+    let told = tree.damage()[0].to_string();
+    assert!(
+        told.ends_with("led over it as if it had followed entry 1."),
+        "{told}"
+    );
+
+    let mut lines = chain(3);
+    lines.swap(2, 3);
+    lines[3].truncate(80);
+    let tree = open(&folder.file("last.jsonl", lines.join("\n")));
+    assert_eq!(tree.leaf().unwrap().as_str(), "3");
+    assert_eq!(shown(tree.context()), ["user: 1", "user: 3"]);
+}
+
+#[test]
+fn a_line_of_endless_length_is_passed_over() {
+    let folder = Folder::new();
+    let path = folder.path("endless.jsonl");
+    let lines = chain(2);
+    fs::write(&path, lines[..2].join("\n") + "\n").unwrap();
+    // A hole takes no place on the disk.
+    let hole = fs::OpenOptions::new().append(true).open(&path).unwrap();
+    let size = hole.metadata().unwrap().len();
+    hole.set_len(size + (300 << 20)).unwrap();
+    {
+        use std::io::Write;
+        let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        write!(file, "\n{}\n", lines[2]).unwrap();
+    }
+    let tree = open(&path);
+    assert_eq!(shown(tree.context()), ["user: 1", "user: 2"]);
+    assert_eq!(
+        (tree.damage()[0].line, tree.damage()[0].bytes),
+        (3, 300 << 20)
+    );
+    let listed = list(&folder.0);
+    assert_eq!((listed.len(), listed[0].message_count), (1, 2));
+}
+
+#[test]
 fn a_body_that_is_no_json_is_an_unreadable_entry() {
     let folder = Folder::new();
     let mut lines = chain(3);
@@ -443,8 +489,8 @@ fn a_file_cut_at_any_byte_loses_at_most_the_torn_line_and_takes_appends() {
     // S16, reports S03, invariant 7
     let folder = Folder::new();
     let all = lines(&folder.fixture("v3.jsonl"));
-    // A header, a user message, half a surrogate, an unknown type: every byte of them is a cut.
-    let whole = [0, 4, 6, 17]
+    // A header, a user message, an unknown type, half a surrogate: every byte of them is a cut.
+    let whole = [0, 4, 17, 6]
         .map(|line| format!("{}\n", all[line]))
         .concat()
         .into_bytes();

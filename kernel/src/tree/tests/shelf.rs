@@ -96,6 +96,25 @@ fn a_list_shows_name_first_words_count_and_time() {
 }
 
 #[test]
+fn old_and_busy_sessions_are_listed_by_what_was_said_in_them() {
+    // S5, S19
+    let folder = Folder::new();
+    folder.fixture("v1.jsonl");
+    assert!(list(&folder.0)[0].message_count > 0);
+
+    let mut tree = SessionTree::create(&folder.path("busy"), cwd(), None, ids());
+    add(&mut tree, user("hi"));
+    for _ in 0..40 {
+        let bash = serde_json::json!({"role": "bashExecution", "command": "ls", "output": "",
+            "timestamp": 1_900_000_000_000_i64});
+        add(&mut tree, EntryBody::Message(Arc::new(Message::from(bash))));
+    }
+    let listed = list(&folder.path("busy"));
+    assert_eq!(listed[0].modified_ms, 1_767_225_600_000);
+    assert_eq!(listed[0].message_count, 41);
+}
+
+#[test]
 fn a_session_is_found_by_the_beginning_of_its_id() {
     let folder = Folder::new();
     let a = session(&folder, "a.jsonl", "0199-aa", "/", 3);
