@@ -164,19 +164,37 @@ impl Log {
     pub(super) fn append(&mut self, line: &str) -> io::Result<u64> {
         let start = if self.torn { "\n" } else { "" };
         let text = format!("{start}{line}\n");
-        let written = self.disk.append(text.as_bytes());
-        let taken = *written.as_ref().unwrap_or(&0);
-        let at = self.written(taken as u64);
-        if taken == text.len() {
-            self.torn = false;
-            self.tail = text.as_bytes()[text.len().saturating_sub(TAIL)..].to_vec();
-            return Ok(at + start.len() as u64);
+        let (at, result) = self.write(text.as_bytes());
+        if let Err(error) = result {
+            self.take_back(at);
+            return Err(error);
         }
-        self.take_back(at);
-        Err(written.err().unwrap_or_else(|| {
-            let message = format!("only {taken} of {} bytes were taken", text.len());
-            io::Error::new(io::ErrorKind::StorageFull, message)
-        }))
+        self.torn = false;
+        self.tail = text.as_bytes()[text.len().saturating_sub(TAIL)..].to_vec();
+        Ok(at + start.len() as u64)
+    }
+
+    /// Writes all bytes, and answers where they begin. A system that takes a part is asked once more:
+    /// it then takes the rest, or says what is wrong.
+    fn write(&mut self, bytes: &[u8]) -> (u64, io::Result<()>) {
+        let first = match self.disk.append(bytes) {
+            Ok(taken) => taken,
+            Err(error) => return (self.end, Err(error)),
+        };
+        let at = self.written(first as u64);
+        if first == bytes.len() {
+            return (at, Ok(()));
+        }
+        let part = || io::Error::new(io::ErrorKind::StorageFull, "only a part of it was taken");
+        let result = match self.disk.append(&bytes[first..]) {
+            Ok(more) => {
+                let joined = self.written(more as u64) == at + first as u64;
+                let whole = first + more == bytes.len() && joined;
+                if whole { Ok(()) } else { Err(part()) }
+            }
+            Err(error) => Err(error),
+        };
+        (at, result)
     }
 
     /// So many bytes were written; answers where they begin.

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use super::super::bridge::unreadable;
 use super::super::header::Header;
 use super::super::source::Line;
-use super::super::{Entry, EntryId, Ids, Place, SessionTree, TreeError, json, opening, store};
+use super::super::{
+    Entry, EntryId, Ids, Nodes, Place, SessionTree, TreeError, json, opening, store,
+};
 
 /// Writes a mended copy beside the file and answers where it is. `cwd` is for a file whose header is
 /// lost.
@@ -45,13 +47,13 @@ fn headed(path: &Path, cwd: &Path, bytes: Vec<u8>, ids: &Ids) -> Result<SessionT
     Ok(tree)
 }
 
-fn parents_come_first(source: &SessionTree) -> bool {
+/// Whether every parent that exists stands before its children, of the entries that count.
+fn parents_come_first(source: &SessionTree, nodes: &Nodes) -> bool {
     let mut seen = HashSet::new();
-    source.entries().iter().all(|entry| {
-        seen.insert(entry.id());
-        entry
-            .parent()
-            .is_none_or(|parent| seen.contains(parent) || source.entry(parent).is_none())
+    nodes.all.iter().all(|node| {
+        seen.insert(node.entry.id());
+        let parent = node.entry.parent();
+        parent.is_none_or(|parent| seen.contains(parent) || source.entry(parent).is_none())
     })
 }
 
@@ -63,7 +65,7 @@ fn mended(source: &SessionTree) -> Vec<Arc<Entry>> {
         .iter()
         .map(|root| nodes.all[*root].entry.id())
         .collect();
-    let backwards = parents_come_first(source);
+    let backwards = parents_come_first(source, &nodes);
     let mut entries: Vec<Arc<Entry>> = Vec::with_capacity(nodes.all.len());
     for node in &nodes.all {
         let entry = &node.entry;
