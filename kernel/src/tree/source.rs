@@ -117,7 +117,7 @@ impl Line {
 }
 
 /// How much is read at once: what a processor's nearer cache holds.
-const BLOCK: usize = 256 << 10;
+const BLOCK: usize = 64 << 10;
 
 /// A line without its end.
 pub(super) struct Row<'a> {
