@@ -29,6 +29,7 @@ use serde_json::{Value, json};
 pub mod histories;
 pub mod model_server;
 pub mod reply;
+pub mod table;
 pub mod wires;
 
 mod event_rules;

@@ -10,7 +10,6 @@ mod generator;
 mod text;
 
 mod opening;
-mod table;
 mod writing;
 
 use std::fs;
@@ -19,8 +18,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use pliant_kernel::tree;
-
-use table::{Table, Unit};
+use pliant_tests::table::{self, Table, Unit};
 
 const MB: usize = 1_000_000;
 const LISTED: u64 = 500;

@@ -9,12 +9,11 @@ mod case;
 mod lab;
 mod measure;
 mod replay;
-mod table;
 
 use std::process::ExitCode;
 
 use lab::Lab;
-use table::Table;
+use pliant_tests::table::Table;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -3,7 +3,7 @@
 use super::{ms, peak, wall_ms};
 use crate::lab::Lab;
 use crate::replay::Answer;
-use crate::table::{Table, Unit};
+use pliant_tests::table::{Table, Unit};
 
 const RUNS: usize = 21;
 

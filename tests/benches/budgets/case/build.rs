@@ -9,7 +9,7 @@ use pliant_tests::workspace;
 
 use super::ms;
 use crate::lab::Lab;
-use crate::table::{Table, Unit};
+use pliant_tests::table::{Table, Unit};
 
 const RUNS: usize = 3;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::lab::Lab;
 use crate::measure::Run;
-use crate::table::Table;
+use pliant_tests::table::Table;
 
 mod answer;
 mod build;

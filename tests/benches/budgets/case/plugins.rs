@@ -6,7 +6,7 @@ use std::fs;
 use crate::lab::Lab;
 use crate::measure::measure;
 use crate::replay::Answer;
-use crate::table::{Table, Unit};
+use pliant_tests::table::{Table, Unit};
 
 const RUNS: usize = 11;
 const BUDGET_MS: f64 = 2.0;

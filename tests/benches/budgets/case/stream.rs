@@ -4,7 +4,7 @@ use super::{ms, peak};
 use crate::lab::Lab;
 use crate::measure::Run;
 use crate::replay::Answer;
-use crate::table::{Table, Unit, middle};
+use pliant_tests::table::{Table, Unit, middle};
 
 const RUNS: usize = 5;
 

@@ -4,7 +4,7 @@
 use super::{ms, peak};
 use crate::lab::Lab;
 use crate::replay::Answer;
-use crate::table::{Table, Unit, middle};
+use pliant_tests::table::{Table, Unit, middle};
 
 /// Turns, runs, and what the median turn may take.
 const LOOPS: [(usize, usize, f64); 3] = [(100, 5, 0.5), (300, 3, 1.0), (1000, 1, 1.0)];

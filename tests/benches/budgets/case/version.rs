@@ -3,7 +3,7 @@
 use super::{peak, wall_ms};
 use crate::lab::Lab;
 use crate::measure::{Run, measure};
-use crate::table::{Table, Unit};
+use pliant_tests::table::{Table, Unit};
 
 const RUNS: usize = 21;
 

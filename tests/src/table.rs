@@ -1,4 +1,4 @@
-//! The table that the bench prints: what, measured, budget, and whether it is met by the median.
+//! The table that a bench prints: what, measured, budget, and whether it is met by the median.
 
 use std::fmt;
 
@@ -12,6 +12,8 @@ pub struct Table {
 /// A quantity's unit, which says how a number is shown.
 #[derive(Debug, Clone, Copy)]
 pub enum Unit {
+    /// Microseconds.
+    Us,
     /// Milliseconds.
     Ms,
     /// Mebibytes.
@@ -28,6 +30,7 @@ impl Unit {
 
     fn sign(self) -> &'static str {
         match self {
+            Self::Us => "µs",
             Self::Ms => "ms",
             Self::Mib => "MiB",
             Self::Times => "×",
