@@ -127,6 +127,30 @@ modified (UTC)    id          messages  session
 }
 
 #[test]
+fn an_id_in_a_list_finds_its_session_among_those_of_other_directories_too() {
+    // S5
+    let home = TempHome::new();
+    store(&home, "0199aaaa-0000", &question("Mine.", 1));
+    let cwd = home.project_dir().display().to_string();
+    let shared = home.agent_dir().join(folder_of(&cwd));
+    let foreign = store_in(&home, "/elsewhere", "0199aaaa-1111", &question("y", 2));
+    fs::rename(foreign, shared.join("0199aaaa-1111.jsonl")).expect("the folder is writable");
+    let run = |words: &[&str]| {
+        let command = home.pliant().env("PLIANT_SESSION_DIR", &shared);
+        command.args(["session"]).args(words).run().success().stdout
+    };
+    let list = run(&["list"]);
+    let line = list.lines().nth(1).expect("one session is listed");
+    assert!(
+        line.ends_with("  Mine.") && list.lines().count() == 2,
+        "{list}"
+    );
+    let id = line.split_whitespace().nth(2).expect("it has an id");
+    assert_eq!(id, "0199aaaa-0");
+    assert!(run(&["show", id]).contains("0199aaaa-0000"));
+}
+
+#[test]
 fn a_session_is_shown_as_a_tree_whose_active_branch_is_marked() {
     // S24, S25
     let home = TempHome::new();
