@@ -2,9 +2,13 @@
 //! (`kernel.md` S18).
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
+use std::process::Stdio;
 
 use pliant_tests::{ModelServer, Running, TempHome, reply};
+
+use super::signals::command;
 
 /// A run that has asked the model and waits for the answer, and the session it has.
 fn held(server: &ModelServer, home: &TempHome) -> (Running, PathBuf) {
@@ -59,11 +63,23 @@ fn who_waits_goes_on_when_the_other_has_ended() {
     let server = ModelServer::start([reply::hold(), reply::text("Here I am.")]);
     let home = TempHome::with_model(&server);
     let (running, file) = held(&server, &home);
-    let second = home.prompt("second").args(["--continue", "--wait"]).spawn();
+    let mut second = command(&home, &["-p", "second", "--continue", "--wait"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary was built");
+    let stderr = second.stderr.take().expect("it is piped");
+    let mut told = BufReader::new(stderr).lines().map_while(Result::ok);
+    // The first one must not end before the second has found it.
+    let waits = told.find(|line| line.contains("Waiting"));
+    let waits = waits.expect("it tells that it waits");
+    let owner = format!("process {}", running.id());
+    assert!(waits.contains(&owner), "{waits}");
     running.signal(libc::SIGTERM);
     drop(running.wait());
-    let output = second.wait().success();
-    assert_eq!(output.stdout, "Here I am.\n");
+    let output = second.wait_with_output().expect("it is ours");
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(output.stdout, b"Here I am.\n");
+    assert_eq!(told.collect::<String>(), "");
     assert_eq!(home.session_files(), std::slice::from_ref(&file));
     assert_eq!(roles(&home), ["user", "assistant", "user", "assistant"]);
     let left = fs::read_dir(file.parent().expect("it is in a folder")).expect("it is there");

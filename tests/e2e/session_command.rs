@@ -1,7 +1,9 @@
 //! `pliant session …`: what it prints, what it writes, and what it leaves alone.
 
-use std::fs::{self, File};
-use std::path::PathBuf;
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use pliant_tests::{Output, TempHome};
 use serde_json::{Value, json};
@@ -127,6 +129,30 @@ modified (UTC)    id          messages  session
 }
 
 #[test]
+fn an_id_in_a_list_finds_its_session_among_those_of_other_directories_too() {
+    // S5
+    let home = TempHome::new();
+    store(&home, "0199aaaa-0000", &question("Mine.", 1));
+    let cwd = home.project_dir().display().to_string();
+    let shared = home.agent_dir().join(folder_of(&cwd));
+    let foreign = store_in(&home, "/elsewhere", "0199aaaa-1111", &question("y", 2));
+    fs::rename(foreign, shared.join("0199aaaa-1111.jsonl")).expect("the folder is writable");
+    let run = |words: &[&str]| {
+        let command = home.pliant().env("PLIANT_SESSION_DIR", &shared);
+        command.args(["session"]).args(words).run().success().stdout
+    };
+    let list = run(&["list"]);
+    let line = list.lines().nth(1).expect("one session is listed");
+    assert!(
+        line.ends_with("  Mine.") && list.lines().count() == 2,
+        "{list}"
+    );
+    let id = line.split_whitespace().nth(2).expect("it has an id");
+    assert_eq!(id, "0199aaaa-0");
+    assert!(run(&["show", id]).contains("0199aaaa-0000"));
+}
+
+#[test]
 fn a_session_is_shown_as_a_tree_whose_active_branch_is_marked() {
     // S24, S25
     let home = TempHome::new();
@@ -203,6 +229,84 @@ fn a_branch_is_exported_as_what_the_file_is_called_and_never_over_another_file()
     assert_eq!(fs::read(&own).expect("it is there"), stored);
 }
 
+/// As a process that is somewhere else has it.
+fn hold(session: &Path) -> File {
+    let lease = session.with_extension("jsonl.lease");
+    let holder = json!({"pid": 4711, "host": "elsewhere", "sinceMs": 1_767_225_600_000_u64});
+    fs::write(&lease, holder.to_string()).expect("it is writable");
+    let lock = File::open(&lease).expect("it is there");
+    lock.lock().expect("the system has locks");
+    lock
+}
+
+#[test]
+fn an_export_goes_over_no_session_that_is_exported_or_written() {
+    // S18, S30
+    let home = TempHome::new();
+    let own = store(&home, "0199aaaa-0000", &branched());
+    let held = store(&home, "0199bbbb-0000", &question("x", 1));
+    let stored = [&own, &held].map(|file| fs::read(file).expect("it is there"));
+    let link = home.project_dir().join("linked.jsonl");
+    fs::hard_link(&own, &link).expect("it is one file system");
+    let export = |file: &Path| {
+        let file = file.display().to_string();
+        let words = ["export", "0199a", &file, "--format", "markdown", "--force"];
+        session(&home, &words)
+    };
+    export(&link).failure(&["session itself"]);
+    let _lock = hold(&held);
+    export(&held).failure(&["0199bbbb-0000.jsonl", "process 4711 on host elsewhere"]);
+    let symbolic = home.project_dir().join("symbolic.md");
+    symlink(&held, &symbolic).expect("it is a new name");
+    export(&symbolic).failure(&["symbolic.md", "process 4711 on host elsewhere"]);
+    let left = [&own, &held].map(|file| fs::read(file).expect("it is there"));
+    assert_eq!(left, stored);
+}
+
+#[test]
+fn an_export_over_a_file_is_done_whole_or_not_at_all() {
+    // S30
+    let home = TempHome::new();
+    store(&home, "0199aaaa-0000", &branched());
+    let words = ["export", "0199", "x.md", "--force"];
+    let old = "What was there. ".repeat(100);
+    let real = home.write("real.md", &old);
+    fs::set_permissions(&real, Permissions::from_mode(0o600)).expect("it is ours");
+    symlink("real.md", home.project_dir().join("x.md")).expect("it is a new name");
+
+    // A disk that takes nothing more.
+    let full = "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"";
+    let command = bare_command(&home);
+    let mut limited = Command::new("sh");
+    limited
+        .args(["-c", full])
+        .arg(command.get_program())
+        .arg("session")
+        .args(words)
+        .current_dir(home.project_dir())
+        .env("HOME", home.home_dir())
+        .env("PLIANT_AGENT_DIR", home.agent_dir());
+    let output = limited.output().expect("there is a shell");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("x.md cannot be written"), "{said}");
+    assert_eq!(home.read("x.md"), old);
+
+    session(&home, &words).success();
+    assert_eq!(home.read("real.md"), stdout(&home, &["export", "0199"]));
+    let mode = fs::metadata(&real)
+        .expect("it is there")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let mut names: Vec<_> = fs::read_dir(home.project_dir())
+        .expect("it is there")
+        .map(|entry| entry.expect("it can be read").file_name())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["real.md", "x.md"]);
+}
+
 #[test]
 fn an_imported_file_is_a_session_of_the_directory_then() {
     // S30
@@ -256,17 +360,13 @@ fn a_session_that_somebody_is_writing_is_not_removed() {
     let home = TempHome::new();
     let held = store(&home, "0199aaaa-0000", &question("x", 1));
     let other = store(&home, "0199bbbb-0000", &question("y", 1));
-    let lease = held.with_extension("jsonl.lease");
-    let holder = json!({"pid": 4711, "host": "elsewhere", "sinceMs": 1_767_225_600_000_u64});
-    fs::write(&lease, holder.to_string()).expect("it is writable");
-    let lock = File::open(&lease).expect("it is there");
-    lock.lock().expect("the system has locks");
+    let _lock = hold(&held);
     let output = session(&home, &["rm", "0199a", "0199b"]);
     let output = output.failure(&["0199aaaa-0000.jsonl", "process 4711 on host elsewhere"]);
     // It does not save the other one.
     assert_eq!(output.stdout, format!("{}\n", other.display()));
+    assert!(held.with_extension("jsonl.lease").exists());
     assert_eq!(home.session_files(), [held]);
-    assert!(lease.exists());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `pliant session export`: the active branch as Markdown or JSONL (`kernel.md` S30).
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use pliant_kernel::boot::SessionFolders;
 use pliant_kernel::tree::{Ids, SessionTree};
 
+use super::replace::{is_same_file, replace};
 use super::{absolute, print, print_path, tell_damage};
 
 /// Export the active branch of a session.
@@ -65,14 +66,15 @@ impl Export {
     }
 
     fn write(&self, file: &Path, session: &Path, text: &str) -> anyhow::Result<()> {
-        if let (Ok(file), Ok(session)) = (fs::canonicalize(file), fs::canonicalize(session))
-            && file == session
-        {
+        if is_same_file(file, session) {
             bail!(
                 "That is the file of the session itself, which has more than this branch. Name another one."
             );
         }
-        match write(file, text, self.force) {
+        if self.force {
+            return replace(file, text);
+        }
+        match write_new(file, text) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => bail!(
                 "{} is there already. Name another file, or write over it with --force.",
                 file.display()
@@ -84,16 +86,9 @@ impl Export {
     }
 }
 
-fn write(path: &Path, text: &str, force: bool) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    if force {
-        options.create(true).truncate(true);
-    } else {
-        options.create_new(true);
-    }
-    let written = options.open(path)?.write_all(text.as_bytes());
-    if written.is_err() && !force {
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
+    let written = File::create_new(path)?.write_all(text.as_bytes());
+    if written.is_err() {
         // Half a file is none; the failure to report is the first one.
         let _ = fs::remove_file(path);
     }

@@ -32,7 +32,12 @@ impl List {
     pub fn run(&self, folders: &SessionFolders) -> anyhow::Result<u8> {
         let sessions = self.sessions(folders);
         if self.json {
-            return print(&sessions.iter().map(json_line).collect::<String>());
+            return print(
+                &sessions
+                    .iter()
+                    .map(|(line, _)| json_line(line))
+                    .collect::<String>(),
+            );
         }
         if sessions.is_empty() {
             say::note(if self.all {
@@ -45,17 +50,22 @@ impl List {
         print(&table(&sessions, self.all))
     }
 
-    fn sessions(&self, folders: &SessionFolders) -> Vec<Listed> {
+    /// The sessions, each with what of its id is enough to find it: one that is not shown, as
+    /// another directory's in a shared folder is not, is looked at as well then.
+    fn sessions(&self, folders: &SessionFolders) -> Vec<(Listed, String)> {
+        let looked_at = match self.all {
+            true => folders.all(),
+            false => vec![folders.here()],
+        };
+        let mut sessions: Vec<_> = looked_at.iter().flat_map(|dir| tree::list(dir)).collect();
         if self.all {
-            let all = folders.all();
-            let mut sessions: Vec<_> = all.iter().flat_map(|folder| tree::list(folder)).collect();
             sessions.sort_by_key(|session| std::cmp::Reverse(session.modified_ms));
-            return sessions;
         }
-        let mut sessions = tree::list(&folders.here());
-        if let Some(cwd) = folders.only_of() {
-            sessions.retain(|session| session.header.cwd == cwd);
-        }
+        let ids: Vec<&str> = sessions.iter().map(|s| s.header.id.as_str()).collect();
+        let ids = short_ids(&ids);
+        let only_of = folders.only_of().filter(|_| !self.all);
+        let mut sessions: Vec<_> = sessions.into_iter().zip(ids).collect();
+        sessions.retain(|(session, _)| only_of.is_none_or(|cwd| session.header.cwd == cwd));
         sessions
     }
 }
@@ -75,15 +85,14 @@ fn json_line(session: &Listed) -> String {
     format!("{line}\n")
 }
 
-fn table(sessions: &[Listed], with_directory: bool) -> String {
-    let ids: Vec<&str> = sessions.iter().map(|s| s.header.id.as_str()).collect();
-    let ids = short_ids(&ids);
-    let width = ids.iter().map(|id| id.chars().count()).max().unwrap_or(0);
+fn table(sessions: &[(Listed, String)], with_directory: bool) -> String {
+    let widths = sessions.iter().map(|(_, id)| id.chars().count());
+    let width = widths.max().unwrap_or(0);
     let mut table = format!(
         "{:16}  {:width$}  messages  session\n",
         "modified (UTC)", "id"
     );
-    for (session, id) in sessions.iter().zip(&ids) {
+    for (session, id) in sessions {
         let title = session.name.as_ref().or(session.first_message.as_ref());
         let title = title.map_or_else(|| "(empty)".to_owned(), |text| first_words(text, TITLE));
         let (time, count) = (minute(session.modified_ms), session.message_count);

@@ -5,6 +5,7 @@ mod doctor;
 mod export;
 mod import;
 mod list;
+mod replace;
 mod rm;
 mod show;
 

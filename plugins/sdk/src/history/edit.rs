@@ -153,8 +153,10 @@ pub(super) fn prepare_answer(
     calls: &[Call<'_>],
 ) -> Arc<Message> {
     let same_model = is_same_model(answer, model);
+    // In the order of the blocks, as the calls are.
+    let mut rest = calls.iter().peekable();
     let edited = edit(&answer.content, |index, block| match block {
-        Content::ToolCall(call) => match calls.iter().find(|sent| sent.block == index) {
+        Content::ToolCall(call) => match rest.next_if(|sent| sent.block == index) {
             Some(sent) => edit_call(call, &sent.id, same_model),
             None => Edit::Drop,
         },

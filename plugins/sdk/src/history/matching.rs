@@ -1,11 +1,13 @@
 //! Which result answers which call, in a conversation that is prepared part by part.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::damage::{Damage, Tally};
+use super::open::OpenCalls;
 use super::repair::{NO_RESULT, sent_answer};
-use crate::message::{AssistantMessage, Content, Message, ToolCall, ToolResultMessage};
+use crate::message::{AssistantMessage, Message, ToolCall, ToolResultMessage};
 
 /// A call that will be sent.
 pub(super) struct Call<'a> {
@@ -72,8 +74,7 @@ pub(super) struct Matching<'p, 'a> {
     past: &'p mut Past,
     tally: &'p mut Tally,
     calls: &'p mut [Call<'a>],
-    /// Calls without a result yet, by id as stored, in order.
-    open: HashMap<&'a str, Vec<usize>>,
+    open: OpenCalls<'a>,
     without_call: Vec<WithoutCall<'a>>,
     /// The last message of the user or the model.
     last_said: Option<usize>,
@@ -94,7 +95,7 @@ impl<'p, 'a> Matching<'p, 'a> {
             past,
             tally,
             calls,
-            open: HashMap::new(),
+            open: OpenCalls::default(),
             without_call: Vec::new(),
             last_said: None,
         }
@@ -110,7 +111,7 @@ impl<'p, 'a> Matching<'p, 'a> {
                     self.last_said = Some(at);
                     while let Some(call) = self.calls.get(next).filter(|call| call.message == at) {
                         self.past.called.insert(call.call.id.clone());
-                        self.open.entry(&call.call.id).or_default().push(next);
+                        self.open.add(next, call);
                         next += 1;
                     }
                 }
@@ -122,9 +123,8 @@ impl<'p, 'a> Matching<'p, 'a> {
                 _ => {}
             }
         }
-        let unanswered = self.open.iter().filter(|(_, calls)| !calls.is_empty());
-        let ids = unanswered.map(|(id, _)| (*id).to_owned());
-        self.past.unanswered.extend(ids);
+        let unanswered = self.open.ids().map(str::to_owned);
+        self.past.unanswered.extend(unanswered);
         self.claim_early();
         for call in self.calls.iter().filter(|call| call.is_open()) {
             if !call.has_placeholder {
@@ -135,21 +135,20 @@ impl<'p, 'a> Matching<'p, 'a> {
 
     fn result(&mut self, at: usize, result: &'a ToolResultMessage) {
         let id = result.tool_call_id.as_str();
-        let open = self.open.get_mut(id).filter(|open| !open.is_empty());
-        let Some(open) = open else {
+        let Some(answered) = self.open.answered_by(self.calls, id, &result.tool_name) else {
             if !is_placeholder(result) && !self.past.unsent.contains(id) {
                 let is_second = self.past.called.contains(id);
                 self.without_call.push(WithoutCall { at, id, is_second });
             }
             return;
         };
-        let answered = answered_call(self.calls, open, &result.tool_name);
+        let call = &mut self.calls[answered];
         if is_placeholder(result) {
-            self.calls[open[answered]].has_placeholder = true;
+            call.has_placeholder = true;
             return;
         }
-        let call = &mut self.calls[open.remove(answered)];
         call.result = Some(at);
+        self.open.remove(answered, call);
         if self.last_said != Some(call.message) {
             self.tally.add(Damage::DisplacedResult);
         }
@@ -158,13 +157,10 @@ impl<'p, 'a> Matching<'p, 'a> {
     /// Gives results that stand before their call to it.
     fn claim_early(&mut self) {
         for WithoutCall { at, id, is_second } in std::mem::take(&mut self.without_call) {
-            let later = self.open.get_mut(id).and_then(|open| {
-                let mut calls = open.iter();
-                let later = calls.position(|index| self.calls[*index].message > at)?;
-                Some(open.remove(later))
-            });
-            if let Some(index) = later {
-                self.calls[index].result = Some(at);
+            if let Some(later) = self.open.after(self.calls, at, id) {
+                let call = &mut self.calls[later];
+                call.result = Some(at);
+                self.open.remove(later, call);
                 self.tally.add(Damage::DisplacedResult);
                 continue;
             }
@@ -184,28 +180,24 @@ pub(super) fn distinct_calls(
 ) -> impl Iterator<Item = (usize, &ToolCall)> {
     let blocks = answer.content.iter().enumerate();
     let calls = blocks.filter_map(|(block, content)| Some((block, content.as_tool_call()?)));
-    calls.filter(|(block, call)| {
-        let mut before = answer.content[..*block]
-            .iter()
-            .filter_map(Content::as_tool_call);
-        call.id.is_empty() || !before.any(|other| repeats(other, call))
+    let mut first: HashMap<&str, &ToolCall> = HashMap::new();
+    // Arguments may be long: they are hashed only where an id is not enough.
+    let mut others = HashSet::new();
+    calls.filter(move |(_, call)| {
+        let words = (&call.id, &call.name, &call.arguments);
+        match first.entry(&call.id) {
+            _ if call.id.is_empty() => true,
+            Entry::Vacant(none) => {
+                none.insert(call);
+                true
+            }
+            Entry::Occupied(first) => !repeats(first.get(), call) && others.insert(words),
+        }
     })
 }
 
 fn repeats(one: &ToolCall, other: &ToolCall) -> bool {
     one.id == other.id && one.name == other.name && one.arguments == other.arguments
-}
-
-/// Which of the open calls with its id a result answers: of the last message that has one the
-/// first, or the first of the result's tool.
-fn answered_call(calls: &[Call<'_>], open: &[usize], tool: &str) -> usize {
-    let last = open.last().map_or(0, |index| calls[*index].message);
-    let first = open.partition_point(|index| calls[*index].message < last);
-    let mut of_last = open[first..].iter();
-    first
-        + of_last
-            .position(|index| calls[*index].call.name == tool)
-            .unwrap_or(0)
 }
 
 /// A stored [`NO_RESULT`] is no result: it would keep a real one out.

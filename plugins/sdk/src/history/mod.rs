@@ -9,6 +9,7 @@
 //! prepares a conversation that grows, [`repairs`] tells what had to be mended, [`ContextEstimate`]
 //! counts.
 
+mod named;
 mod prompt;
 
 mod repair;
@@ -17,6 +18,7 @@ mod edit;
 mod ids;
 mod image;
 mod matching;
+mod open;
 
 mod damage;
 

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::named::Named;
 use crate::message::{Content, Extra, MessageContent, SystemMessage, Tool};
 
 /// Joins the system messages of a transcript into the state they lead to (M9, M10).
@@ -13,13 +14,14 @@ pub fn replay<'a>(messages: impl IntoIterator<Item = &'a SystemMessage>) -> Opti
     let mut messages = messages.into_iter().peekable();
     let timestamp = messages.peek()?.timestamp;
     let mut texts = Vec::new();
-    let mut sections = Extra::new();
-    let mut tools = Vec::new();
+    let (mut sections, mut tools) = (Named::default(), Named::default());
     for message in messages {
         texts.push(content_text(&message.content));
         patch_sections(&mut sections, message);
-        patch_tools(&mut tools, message);
+        patch_named_tools(&mut tools, message);
     }
+    let sections: Extra = sections.into_values().collect();
+    let tools: Vec<Tool> = tools.into_values().cloned().collect();
     Some(SystemMessage {
         content: MessageContent::Text(join_paragraphs(texts)),
         sections: Some(sections).filter(|sections| !sections.is_empty()),
@@ -29,25 +31,35 @@ pub fn replay<'a>(messages: impl IntoIterator<Item = &'a SystemMessage>) -> Opti
     })
 }
 
-fn patch_sections(sections: &mut Extra, message: &SystemMessage) {
+fn patch_sections(sections: &mut Named<(String, Value)>, message: &SystemMessage) {
     for (name, value) in message.sections.iter().flatten() {
         match value {
-            Value::String(_) => drop(sections.insert(name.clone(), value.clone())),
-            _ => drop(sections.shift_remove(name)),
+            Value::String(_) => sections.set(name, (name.clone(), value.clone())),
+            _ => sections.remove(name),
         }
     }
 }
 
 /// Applies the removals, then the additions of a message to a list of tools (M9).
 pub fn patch_tools(tools: &mut Vec<Tool>, message: &SystemMessage) {
+    if message.tools_removed.is_none() && message.tools_added.is_none() {
+        return;
+    }
+    let before = std::mem::take(tools);
+    let mut named = Named::default();
+    for tool in &before {
+        named.set(&tool.name, tool);
+    }
+    patch_named_tools(&mut named, message);
+    *tools = named.into_values().cloned().collect();
+}
+
+fn patch_named_tools<'a>(tools: &mut Named<&'a Tool>, message: &'a SystemMessage) {
     for removed in message.tools_removed.iter().flatten() {
-        tools.retain(|tool| tool.name != removed.name);
+        tools.remove(&removed.name);
     }
     for added in message.tools_added.iter().flatten() {
-        match tools.iter_mut().find(|tool| tool.name == added.name) {
-            Some(tool) => tool.clone_from(added),
-            None => tools.push(added.clone()),
-        }
+        tools.set(&added.name, added);
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is sent of a history. Transcripts are written in short forms, see [`transcript`].
 
+mod large;
 mod properties;
 mod repairs;
 
