@@ -21,10 +21,12 @@ pub fn note(text: impl Display) {
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// Control characters of answers, tools and plugins must not reach the terminal (U06).
+/// Control characters of answers, tools and plugins must not reach the terminal (U06), nor those that
+/// turn the direction of what stands around them.
 pub fn printable(text: &str) -> String {
+    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars()
-        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+        .filter(|c| matches!(c, '\n' | '\t') || !(c.is_control() || turns(*c)))
         .collect()
 }
 
@@ -38,6 +40,10 @@ mod tests {
         assert_eq!(
             printable("a\u{1b}]52;c;x\u{7}b\u{9b}1mc\n"),
             "a]52;c;xb1mc\n"
+        );
+        assert_eq!(
+            printable("exe.\u{202e}txt.a \u{1f468}\u{200d}\u{1f469}"),
+            "exe.txt.a 👨\u{200d}👩"
         );
     }
 }

@@ -63,9 +63,15 @@ pub enum OpenError {
         cwd: PathBuf,
     },
     #[error(
-        "The session belongs to {0}, which is not there any more. Restore the directory, or start a new session."
+        "The session belongs to {}, which is not there any more. Restore the directory, or take the conversation to this one with --fork {}.",
+        cwd.display(), file.display()
     )]
-    DirectoryGone(String),
+    DirectoryGone {
+        /// Where it works.
+        cwd: PathBuf,
+        /// Its file.
+        file: PathBuf,
+    },
     #[error(
         "The session {} is open in another process and cannot be waited for: {error}.",
         path.display()
@@ -109,6 +115,9 @@ impl Kernel {
         let (mut tree, reason) = self.tree(&open).await?;
         tree.set_sync(self.sync_policy());
         let mut notices = file_notices(&tree);
+        if open.session == SessionChoice::Continue {
+            notices.extend(self.passed_by(&tree));
+        }
         if open.when_held == WhenHeld::Read && reason == "resume" {
             notices.push(READ_ONLY.to_owned());
         }
@@ -123,10 +132,7 @@ impl Kernel {
             .or(said)
             .or(default)
             .unwrap_or(ThinkingLevel::Medium);
-        let cwd = PathBuf::from(&tree.header().cwd);
-        if !cwd.is_dir() {
-            return Err(OpenError::DirectoryGone(cwd.display().to_string()));
-        }
+        let cwd = self.works_in(&tree)?;
         if cwd != self.options.cwd {
             notices.push(format!("The session works in {}.", cwd.display()));
         }
@@ -147,6 +153,7 @@ impl Kernel {
             .or_else(|| self.settings.used().default_tools.clone());
         let start = SessionStart {
             tree,
+            cwd,
             model: Some(model),
             level,
             tools,
@@ -228,6 +235,33 @@ impl Kernel {
         Ok((open_file(&path, cwd, open.when_held, ids).await?, "resume"))
     }
 
+    /// Later sessions than the one that is continued, which cannot be read.
+    fn passed_by(&self, tree: &SessionTree) -> Option<String> {
+        let folder = self.session_folders().here();
+        let passed = tree::unreadable_since(&folder, tree.path());
+        let latest = passed.first()?;
+        Some(format!(
+            "A later session was passed by, because its header cannot be read: {}. `pliant session \
+             doctor` shows what is wrong and can write a mended copy.",
+            latest.display()
+        ))
+    }
+
+    /// A session works in its own directory (S3); one that names none works here.
+    fn works_in(&self, tree: &SessionTree) -> Result<PathBuf, OpenError> {
+        let cwd = &tree.header().cwd;
+        if cwd.as_os_str().is_empty() || tree::same_directory(cwd, &self.options.cwd) {
+            return Ok(self.options.cwd.clone());
+        }
+        if cwd.is_dir() {
+            return Ok(cwd.clone());
+        }
+        Err(OpenError::DirectoryGone {
+            cwd: cwd.clone(),
+            file: tree.path().map(Path::to_owned).unwrap_or_default(),
+        })
+    }
+
     /// An id says which session is meant, but hardly that this process should work elsewhere.
     fn belongs_here(
         &self,
@@ -239,7 +273,7 @@ impl Kernel {
             return Ok(());
         }
         let cwd = tree::peek(path).map(|header| header.cwd);
-        match cwd.filter(|cwd| *cwd != self.options.cwd) {
+        match cwd.filter(|cwd| !tree::same_directory(cwd, &self.options.cwd)) {
             Some(cwd) => Err(OpenError::Elsewhere {
                 id: id.to_owned(),
                 cwd,

@@ -64,6 +64,8 @@ impl std::fmt::Debug for Equipment {
 pub struct SessionStart {
     /// The conversation so far.
     pub tree: SessionTree,
+    /// Where it works.
+    pub cwd: PathBuf,
     /// The model; `None` lets every prompt be refused until one is chosen.
     pub model: Option<Model>,
     /// The level wanted; clamped to the model.
@@ -148,6 +150,7 @@ impl Session {
     pub async fn start(equipment: Equipment, start: SessionStart) -> Result<Self, Error> {
         let SessionStart {
             mut tree,
+            cwd,
             model,
             level,
             tools,
@@ -164,7 +167,6 @@ impl Session {
             used.steering_mode.unwrap_or_default(),
             used.follow_up_mode.unwrap_or_default(),
         );
-        let cwd = PathBuf::from(&tree.header().cwd);
         let shared = Shared {
             tree: Mutex::new(tree),
             state: Mutex::new(State {

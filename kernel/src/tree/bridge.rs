@@ -18,6 +18,8 @@ pub(super) struct Gap {
     pub(super) before: usize,
     /// Not even a record; one without a name was nobody's parent.
     pub(super) torn: bool,
+    /// A record without an id.
+    pub(super) nameless: bool,
     /// Who the record was, if that much can be read.
     pub(super) was: Option<Lost>,
 }

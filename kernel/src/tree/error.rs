@@ -92,13 +92,13 @@ pub enum TreeError {
         /// Its size now.
         to: u64,
     },
-    /// Another file has the name now.
+    /// Another program wrote over it.
     #[error(
-        "Another file took the name {} while the session was open, so nothing was recorded. Open \
-         the session again to go on with that file.",
+        "Another program wrote over the session file {} while it was open, so nothing was recorded. \
+         Open the session again to go on with what is in it now.",
         path.display()
     )]
-    Replaced {
+    Rewritten {
         /// The file.
         path: PathBuf,
     },

@@ -108,6 +108,14 @@ impl Header {
         })
     }
 
+    /// The same header of a file that is of this version, whatever it says.
+    pub(super) fn without_version(self) -> Self {
+        Self {
+            version: VERSION,
+            ..self
+        }
+    }
+
     pub(super) fn version(&self) -> f64 {
         self.version
     }

@@ -67,6 +67,8 @@ pub(super) struct Contents {
     pub(super) damage: Vec<Damage>,
     /// Lines that were read.
     pub(super) lines: usize,
+    /// Where the session was when the process that wrote it ended, if that is not the last entry.
+    pub(super) leaf: Option<EntryId>,
 }
 
 /// Why a file is no session (S15).
@@ -101,12 +103,23 @@ pub(super) fn load(source: &Arc<Source>, end: u64) -> io::Result<Result<Contents
     for part in parts(source, rest..end)? {
         first.join(part);
     }
+    // Version 1 knew no ids: entries that have them are of a file whose header lost its version, and
+    // giving them others would merge its branches.
+    let named = !first.entries.is_empty() && !first.gaps.iter().any(|gap| gap.nameless);
+    let header = if header.version() < 2.0 && named {
+        header.without_version()
+    } else {
+        header
+    };
+    let leaf = first.torn_from();
     let missing = bridge(&mut first.entries, &mut first.gaps);
     let mut damage: Vec<Damage> = first.gaps.into_iter().map(|gap| gap.damage).collect();
     damage.extend(missing);
     damage.sort_by_key(|damage| damage.line);
+    damage.extend(first.untold);
     Ok(Ok(Contents {
         header,
+        leaf,
         entries: first.entries.into_iter().map(Arc::new).collect(),
         damage,
         lines: first.lines,
@@ -238,9 +251,14 @@ fn line_start(source: &Source, from: u64, end: u64) -> io::Result<u64> {
 struct Part {
     entries: Vec<Entry>,
     gaps: Vec<Gap>,
+    /// All damage behind the first so many places.
+    untold: Option<Damage>,
     /// Lines that were read.
     lines: usize,
 }
+
+/// So many damaged places are told apart. A file may hold nothing else.
+const MOST_GAPS: usize = 10_000;
 
 /// Where the line of a piece is.
 struct Place<'a> {
@@ -311,7 +329,7 @@ impl Part {
     }
 
     fn take_endless(&mut self, row: &Row<'_>) {
-        self.gaps.push(Gap {
+        self.take_gap(Gap {
             damage: Damage {
                 line: self.lines,
                 bytes: usize::try_from(row.len).unwrap_or(usize::MAX),
@@ -320,8 +338,41 @@ impl Part {
             },
             before: self.entries.len(),
             torn: true,
+            nameless: false,
             was: None,
         });
+    }
+
+    fn take_gap(&mut self, gap: Gap) {
+        if self.gaps.len() < MOST_GAPS {
+            self.gaps.push(gap);
+            return;
+        }
+        let untold = self.untold.get_or_insert(Damage {
+            line: gap.damage.line,
+            bytes: 0,
+            reason: "no more records, and so in many lines after it",
+            behind: None,
+        });
+        untold.bytes = untold.bytes.saturating_add(gap.damage.bytes);
+    }
+
+    /// The entry that a torn last record was to follow. Whoever wrote it may just have gone back to
+    /// another branch.
+    fn torn_from(&self) -> Option<EntryId> {
+        let last = self
+            .gaps
+            .last()
+            .filter(|gap| gap.before == self.entries.len())?;
+        let was = last.was.as_ref()?;
+        let parent = was.parent.as_ref()?;
+        let exists = self.entries.iter().any(|entry| entry.id() == parent);
+        // One that has a child was whole once.
+        let is_new = !self
+            .entries
+            .iter()
+            .any(|entry| entry.parent() == Some(&was.id));
+        (exists && is_new).then(|| parent.clone())
     }
 
     fn read_carefully(
@@ -359,7 +410,7 @@ impl Part {
         };
         match read {
             Ok(entry) => self.push(entry),
-            Err(reason) => self.gaps.push(Gap {
+            Err(reason) => self.take_gap(Gap {
                 damage: Damage {
                     line: piece.line,
                     bytes,
@@ -368,6 +419,7 @@ impl Part {
                 },
                 before: self.entries.len(),
                 torn,
+                nameless: reason == NAMELESS,
                 was,
             }),
         }
@@ -377,7 +429,15 @@ impl Part {
         for mut gap in next.gaps {
             gap.damage.line += self.lines;
             gap.before += self.entries.len();
-            self.gaps.push(gap);
+            self.take_gap(gap);
+        }
+        if let Some(mut more) = next.untold {
+            more.line += self.lines;
+            let all = self.untold.get_or_insert(Damage {
+                bytes: 0,
+                ..more.clone()
+            });
+            all.bytes = all.bytes.saturating_add(more.bytes);
         }
         let before = u32::try_from(self.lines).unwrap_or(0);
         self.entries
@@ -423,6 +483,8 @@ fn skimmed(head: &Skimmed<'_>, line: Line, ids: &mut Shared) -> Entry {
     )
 }
 
+const NAMELESS: &str = "a record without an id";
+
 fn read_carefully(head: Head<'_>, line: Line) -> Result<Entry, &'static str> {
     let Some(kind) = head.kind.text() else {
         return Err("a record without a type");
@@ -431,7 +493,7 @@ fn read_carefully(head: Head<'_>, line: Line) -> Result<Entry, &'static str> {
         return Err("a second session header");
     }
     let Some(id) = head.id.text() else {
-        return Err("a record without an id");
+        return Err(NAMELESS);
     };
     let timestamp = match &head.timestamp {
         Loose::Text(text) => Cow::Borrowed(&**text),

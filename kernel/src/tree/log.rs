@@ -57,8 +57,10 @@ pub(super) enum Fate {
     Cut { from: u64, to: u64 },
     /// Its name is gone; the open file still holds everything.
     Removed,
-    /// Another file has its name, or it holds something else than it did.
+    /// Another file has its name; the open file still holds everything.
     Replaced,
+    /// It holds something else than it did.
+    Rewritten,
 }
 
 /// A file that is open for appending.
@@ -140,7 +142,7 @@ impl Log {
         let mut tail = vec![0; self.tail.len()];
         self.disk.read_at(from - tail.len() as u64, &mut tail)?;
         if tail != self.tail {
-            return Ok(Fate::Replaced);
+            return Ok(Fate::Rewritten);
         }
         if let Some(range) = self.missed.pop() {
             return Ok(Fate::Grown(range));

@@ -53,7 +53,7 @@ pub use body::{
     LabelChange, ModelChange, OtherEntry, Replacement, SessionInfoEntry, ThinkingLevelChange,
     UsageEntry, one_line,
 };
-pub use doctor::{Oddity, OddityKind, examine, write_mended_copy};
+pub use doctor::{CopyCwd, Oddity, OddityKind, examine, write_mended_copy};
 pub use entry::Entry;
 pub use error::TreeError;
 pub use fork::{Fork, Position};
@@ -65,7 +65,10 @@ pub use load::Damage;
 pub use nodes::{Node, Nodes};
 pub use projection::{ModelRef, Projection, Selected, Settings};
 pub use storage::{SyncPolicy, Syncer};
-pub use store::{Found, file_name, find, import, most_recent, peek, session_dir, session_files};
+pub use store::{
+    Found, file_name, find, import, most_recent, peek, same_directory, session_dir, session_files,
+    unreadable_since,
+};
 pub use time::{iso_from_ms, ms_from_iso};
 pub use trash::{DiscardError, discard};
 

@@ -1,7 +1,7 @@
 //! Opening a session's file, or only reading it (`kernel.md` S15, S16, S18, S19).
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl SessionTree {
     pub fn open(path: &Path, cwd: &Path, ids: Ids) -> Result<Self, TreeError> {
         // Looked at first: what is no file needs no lease, and gets a better answer.
         match regular(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
                 let place = Place::Pending(path.to_owned());
                 return Ok(Self::starting(cwd, None, None, place, ids));
             }
@@ -62,7 +62,7 @@ impl SessionTree {
                 Some(text) => {
                     // A piece that only looked damaged may come first now, and be no header.
                     text_contents(path, text.clone())?;
-                    keep_what_is_no_text(path, storage.source()).map_err(write_error)?;
+                    keep_beside(path, storage.source()).map_err(write_error)?;
                     log::rewrite(path, &text).map_err(write_error)?;
                     storage = storage.reopened().map_err(write_error)?;
                     let contents = self::contents(path, storage.source(), storage.end())?;
@@ -109,6 +109,10 @@ impl SessionTree {
         let mut tree = Self::with_entries(contents.header, contents.entries, Place::Memory, ids);
         tree.damage = contents.damage;
         tree.lines = contents.lines;
+        if let Some(leaf) = contents.leaf {
+            // It was just seen.
+            let _ = tree.branch(&leaf);
+        }
         tree
     }
 }
@@ -186,15 +190,19 @@ fn contents(path: &Path, source: &Arc<Source>, size: u64) -> Result<Contents, Tr
     })
 }
 
-/// A file that is not all text is kept beside, for the new one is.
-fn keep_what_is_no_text(path: &Path, source: &Source) -> io::Result<()> {
-    let bytes = source.read(0..source.size()?)?;
-    if std::str::from_utf8(&bytes).is_ok() {
-        return Ok(());
-    }
+/// The old file is kept beside the new one, which is another text; one that is there stays.
+fn keep_beside(path: &Path, source: &Source) -> io::Result<()> {
     let mut beside = path.to_owned().into_os_string();
     beside.push(".before-migration");
-    fs::write(beside, bytes)
+    let written = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(beside)
+        .and_then(|mut file| file.write_all(&source.read(0..source.size()?)?));
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        done => done,
+    }
 }
 
 fn text_contents(path: &Path, text: String) -> Result<Contents, TreeError> {

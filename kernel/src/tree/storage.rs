@@ -142,9 +142,29 @@ impl Storage {
 
     /// Writes the file again under its name, which was removed, from what is still open.
     pub(super) fn restore(&mut self) -> io::Result<()> {
+        let path = self.path.clone();
+        self.write_again(&path)
+    }
+
+    /// Goes on under a name of its own, for the old one is another file's.
+    pub(super) fn move_aside(&mut self) -> io::Result<()> {
+        let stem = self.path.file_stem().unwrap_or_default().to_owned();
+        for number in 1..=10_000 {
+            let mut name = stem.clone();
+            name.push(format!("-{number}.jsonl"));
+            let path = self.path.with_file_name(name);
+            match self.write_again(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                done => return done,
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    fn write_again(&mut self, path: &Path) -> io::Result<()> {
         const STEP: u64 = 1 << 20;
         let end = self.source.size()?;
-        let (log, file) = Log::create(&self.path, |out| {
+        let (log, file) = Log::create(path, |out| {
             let mut at = 0;
             while at < end {
                 let block = self.source.read(at..(at + STEP).min(end))?;
@@ -154,6 +174,7 @@ impl Storage {
             Ok(())
         })?;
         self.log = log;
+        path.clone_into(&mut self.path);
         self.source = Arc::new(Source::File(file));
         // With the folder the lease went as well; where it did not, it is held by this process.
         if let Ok(lease) = Lease::acquire(&self.path) {

@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::header::Header;
 use super::load::load_header;
 use super::source::Source;
-use super::{Ids, SessionTree, TreeError};
+use super::{Ids, SessionId, SessionTree, TreeError};
 
 /// How far a header is looked for (S4).
 const HEADER_WITHIN: u64 = 1 << 20;
@@ -86,10 +86,34 @@ pub fn peek(path: &Path) -> Option<Header> {
 /// The session to continue: the latest written one, of this working directory if one is given (S4).
 #[must_use]
 pub fn most_recent(dir: &Path, cwd: Option<&Path>) -> Option<PathBuf> {
-    let fits = |header: &Header| cwd.is_none_or(|cwd| header.cwd == cwd);
+    let fits = |header: &Header| cwd.is_none_or(|cwd| same_directory(&header.cwd, cwd));
     session_files(dir)
         .into_iter()
         .find(|path| peek(path).as_ref().is_some_and(fits))
+}
+
+/// The id that a file's name says it is of (S1); for one whose header is damaged.
+fn named_id(path: &Path) -> Option<String> {
+    let stem = path.file_stem()?.to_str()?;
+    let (_, id) = stem.split_once('_')?;
+    SessionId::parse(id).ok().map(|id| id.to_string())
+}
+
+/// The session files of a folder whose header cannot be read, of those written after `than`, the
+/// latest first.
+#[must_use]
+pub fn unreadable_since(dir: &Path, than: Option<&Path>) -> Vec<PathBuf> {
+    let newer = session_files(dir).into_iter();
+    newer
+        .take_while(|path| than != Some(&**path))
+        .filter(|path| peek(path).is_none())
+        .collect()
+}
+
+/// Whether two paths are one directory to people. A header holds no bytes that are no text.
+#[must_use]
+pub fn same_directory(a: &Path, b: &Path) -> bool {
+    a == b || a.to_string_lossy() == b.to_string_lossy()
 }
 
 /// What [`find`] found.
@@ -108,10 +132,15 @@ pub enum Found {
 pub fn find(files: impl IntoIterator<Item = PathBuf>, prefix: &str) -> Found {
     let (mut exact, mut longer) = (Vec::new(), Vec::new());
     for path in files {
-        let Some(header) = peek(&path) else { continue };
-        if header.id.as_str() == prefix {
+        let Some(id) = peek(&path)
+            .map(|header| header.id.to_string())
+            .or_else(|| named_id(&path))
+        else {
+            continue;
+        };
+        if id == prefix {
             exact.push(path);
-        } else if header.id.as_str().starts_with(prefix) {
+        } else if id.starts_with(prefix) {
             longer.push(path);
         }
     }

@@ -94,7 +94,18 @@ impl SessionTree {
             match storage.look().map_err(read_error)? {
                 Fate::Same => return Ok(()),
                 Fate::Cut { from, to } => return Err(TreeError::Cut { path, from, to }),
-                Fate::Replaced => return Err(TreeError::Replaced { path }),
+                Fate::Rewritten => return Err(TreeError::Rewritten { path }),
+                Fate::Replaced => {
+                    storage
+                        .move_aside()
+                        .map_err(|error| TreeError::write(&path, error))?;
+                    self.notices.push(format!(
+                        "Another file took the name {} while the session was open. This \
+                         conversation goes on in {}, with everything that was in it.",
+                        path.display(),
+                        storage.path().display()
+                    ));
+                }
                 Fate::Removed => {
                     storage
                         .restore()
@@ -109,7 +120,8 @@ impl SessionTree {
                     let source = Arc::clone(storage.source());
                     let added = load::load_more(&source, range, self.lines).map_err(read_error)?;
                     // It may go on doing so with every turn.
-                    if !std::mem::replace(&mut self.others_write, true) {
+                    if !added.entries.is_empty() && !std::mem::replace(&mut self.others_write, true)
+                    {
                         self.notices.push(format!(
                             "Another program wrote {} to the session file {}. What it writes is kept \
                              on a branch of its own; this conversation goes on where it was.",

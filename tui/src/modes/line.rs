@@ -145,7 +145,8 @@ impl Talk<'_> {
         self.show_waiting();
         self.screen.end_line();
         match end {
-            Some(Ok(end)) => end.failure.map_or(Ok(()), Err)?,
+            // The prompt stays: what is wrong may be mended meanwhile.
+            Some(Ok(end)) => end.failure.iter().for_each(say::error),
             Some(Err(refusal)) => say::error(refusal),
             None => say::warning("What was running did not stop in time and was dropped."),
         }

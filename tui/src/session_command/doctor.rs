@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use pliant_kernel::boot::SessionFolders;
 use pliant_kernel::run::repair_notice;
-use pliant_kernel::tree::{Ids, SessionTree, examine, write_mended_copy};
+use pliant_kernel::tree::{CopyCwd, Ids, SessionTree, examine, write_mended_copy};
 
 use super::{print, print_path};
 use crate::{launch, say};
@@ -22,7 +22,7 @@ pub struct Doctor {
     #[arg(long)]
     write_copy: bool,
 
-    /// The session's working directory, where its header is lost (default: this one).
+    /// The copy's working directory (default: that of the session, or this one if it is lost).
     #[arg(long, value_name = "DIR", requires = "write_copy")]
     cwd: Option<PathBuf>,
 }
@@ -38,15 +38,19 @@ impl Doctor {
         }
         if self.write_copy {
             lines.iter().for_each(say::note);
-            let cwd = launch::working_dir()?;
-            let cwd = self.cwd.as_ref().map_or(cwd.clone(), |dir| cwd.join(dir));
+            let here = launch::working_dir()?;
+            let cwd = match &self.cwd {
+                Some(dir) => CopyCwd::Always(here.join(dir)),
+                None => CopyCwd::IfLost(here),
+            };
             return print_path(&write_mended_copy(&path, &cwd, &ids)?);
         }
         if lines.is_empty() {
             return print("Nothing is odd about this session.\n");
         }
-        let odd = u8::from(!lines.is_empty());
-        lines.push("`--write-copy` writes a mended copy; the file itself stays.".to_owned());
-        Ok(print(&(lines.join("\n") + "\n"))?.max(odd))
+        if oddities.iter().any(|oddity| oddity.kind.is_mended()) {
+            lines.push("`--write-copy` writes a mended copy; the file itself stays.".to_owned());
+        }
+        Ok(print(&(lines.join("\n") + "\n"))?.max(1))
     }
 }

@@ -47,7 +47,7 @@ impl Export {
             Format::Markdown => tree.export_markdown(),
         };
         tell_damage(tree.damage());
-        match &self.file {
+        match self.file.as_ref().filter(|file| *file != Path::new("-")) {
             None => print(&text),
             Some(file) => {
                 self.write(file, &session, &text)?;

@@ -1,7 +1,10 @@
 //! `pliant session list`: the stored sessions, the latest first (`kernel.md` S5).
 
 use std::fmt::Write;
+use std::io::ErrorKind;
+use std::path::Path;
 
+use anyhow::bail;
 use clap::Args;
 use pliant_kernel::boot::SessionFolders;
 use pliant_kernel::tree::{self, Listed, iso_from_ms, one_line};
@@ -30,7 +33,7 @@ pub struct List {
 
 impl List {
     pub fn run(&self, folders: &SessionFolders) -> anyhow::Result<u8> {
-        let sessions = self.sessions(folders);
+        let sessions = self.sessions(folders)?;
         if self.json {
             return print(
                 &sessions
@@ -52,11 +55,14 @@ impl List {
 
     /// The sessions, each with what of its id is enough to find it: one that is not shown, as
     /// another directory's in a shared folder is not, is looked at as well then.
-    fn sessions(&self, folders: &SessionFolders) -> Vec<(Listed, String)> {
+    fn sessions(&self, folders: &SessionFolders) -> anyhow::Result<Vec<(Listed, String)>> {
         let looked_at = match self.all {
             true => folders.all(),
             false => vec![folders.here()],
         };
+        for folder in &looked_at {
+            tell_unreadable(folder)?;
+        }
         let mut sessions: Vec<_> = looked_at.iter().flat_map(|dir| tree::list(dir)).collect();
         if self.all {
             sessions.sort_by_key(|session| std::cmp::Reverse(session.modified_ms));
@@ -65,22 +71,45 @@ impl List {
         let ids = short_ids(&ids);
         let only_of = folders.only_of().filter(|_| !self.all);
         let mut sessions: Vec<_> = sessions.into_iter().zip(ids).collect();
-        sessions.retain(|(session, _)| only_of.is_none_or(|cwd| session.header.cwd == cwd));
-        sessions
+        let is_ours = |session: &Listed| {
+            only_of.is_none_or(|cwd| tree::same_directory(&session.header.cwd, cwd))
+        };
+        sessions.retain(|(session, _)| is_ours(session));
+        Ok(sessions)
     }
+}
+
+/// A folder that cannot be read is no empty one, and a damaged session is not gone.
+fn tell_unreadable(folder: &Path) -> anyhow::Result<()> {
+    if let Err(error) = std::fs::read_dir(folder)
+        && error.kind() != ErrorKind::NotFound
+    {
+        bail!(
+            "The sessions in {} cannot be listed: {error}. Check the permissions.",
+            folder.display()
+        );
+    }
+    for path in tree::unreadable_since(folder, None) {
+        say::warning(format_args!(
+            "The header of {} cannot be read. `pliant session doctor` shows what is wrong.",
+            path.display()
+        ));
+    }
+    Ok(())
 }
 
 fn json_line(session: &Listed) -> String {
     let line = json!({
         "id": session.header.id,
-        "path": session.path,
-        "cwd": session.header.cwd,
+        // What is no text is shown as well as it can be.
+        "path": session.path.to_string_lossy(),
+        "cwd": session.header.cwd.to_string_lossy(),
         "name": session.name,
         "firstMessage": session.first_message,
         "messageCount": session.message_count,
         "created": session.header.timestamp,
         "modified": iso_from_ms(session.modified_ms),
-        "parentSession": session.header.parent_session,
+        "parentSession": session.header.parent_session.as_ref().map(|path| path.to_string_lossy()),
     });
     format!("{line}\n")
 }

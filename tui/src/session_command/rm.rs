@@ -31,7 +31,12 @@ impl Rm {
         let mut paths: Vec<PathBuf> = Vec::new();
         for name in &self.sessions {
             let path = folders.find(name)?;
-            if !path.is_file() || tree::peek(&path).is_none() {
+            if let Err(error) = std::fs::File::open(&path) {
+                bail!("{} cannot be read, so it stays: {error}.", path.display());
+            }
+            // One whose header is damaged is a session by its name.
+            let is_named_so = path.extension().is_some_and(|ending| ending == "jsonl");
+            if !path.is_file() || !(is_named_so || tree::peek(&path).is_some()) {
                 bail!("{} is not a session file, so it stays.", path.display());
             }
             if !paths.contains(&path) {

@@ -15,18 +15,29 @@ use crate::tree::{Entry, EntryBody, EntryId, Ids, SessionTree, bridge, json, loa
 
 /// What was found, by kind.
 #[derive(Default)]
-struct Findings(BTreeMap<OddityKind, Vec<usize>>);
+struct Findings {
+    lines: BTreeMap<OddityKind, Vec<usize>>,
+    /// Version 1, whose entries have no ids.
+    old: bool,
+    /// An entry has one.
+    named: bool,
+    /// An entry has none.
+    unnamed: bool,
+}
+
+/// So many lines of a kind are told.
+const MOST_LINES: usize = 100_000;
 
 impl Findings {
     fn add(&mut self, kind: OddityKind, line: usize) {
-        let lines = self.0.entry(kind).or_default();
-        if lines.last() != Some(&line) {
+        let lines = self.lines.entry(kind).or_default();
+        if lines.last() != Some(&line) && lines.len() < MOST_LINES {
             lines.push(line);
         }
     }
 
     fn add_whole(&mut self, kind: OddityKind) {
-        self.0.entry(kind).or_default();
+        self.lines.entry(kind).or_default();
     }
 }
 
@@ -35,13 +46,19 @@ pub(super) fn examine(path: &Path, bytes: &[u8], ids: &Ids) -> Vec<Oddity> {
     if look_at_lines(bytes, &mut found)
         && let Ok(tree) = SessionTree::from_bytes(path, bytes.to_vec(), ids.clone())
     {
+        if found.old && found.named && !found.unnamed {
+            let line = found.lines.remove(&OddityKind::OldVersion);
+            found
+                .lines
+                .extend(line.map(|line| (OddityKind::NoVersion, line)));
+        }
         // Migration gives entries names and parents, so an old file has no other troubles here.
-        if !found.0.contains_key(&OddityKind::OldVersion) {
+        if !found.lines.contains_key(&OddityKind::OldVersion) {
             look_at_tree(&tree, &mut found);
         }
     }
     let mut oddities: Vec<Oddity> = found
-        .0
+        .lines
         .into_iter()
         .map(|(kind, lines)| Oddity { kind, lines })
         .collect();
@@ -130,6 +147,7 @@ fn look_at_lines(bytes: &[u8], found: &mut Findings) -> bool {
 fn look_at_version(head: &Head<'_>, line: usize, found: &mut Findings) {
     if head.file_version() < 3.0 {
         found.add(OddityKind::OldVersion, line);
+        found.old = head.file_version() < 2.0;
     } else if head.file_version() > 3.0 {
         found.add(OddityKind::NewVersion, line);
     }
@@ -138,7 +156,8 @@ fn look_at_version(head: &Head<'_>, line: usize, found: &mut Findings) {
 fn look_at_record(head: &Head<'_>, line: usize, found: &mut Findings) {
     match (head.kind.text(), head.id.text()) {
         (Some("session"), _) => found.add(OddityKind::SecondHeader, line),
-        (Some(_), Some(_)) => {}
+        (Some(_), Some(_)) => found.named = true,
+        (Some(_), None) if found.old => found.unnamed = true,
         _ => found.add(OddityKind::Nameless, line),
     }
 }

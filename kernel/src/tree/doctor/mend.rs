@@ -7,28 +7,92 @@ use std::sync::Arc;
 
 use super::super::bridge::unreadable;
 use super::super::header::Header;
-use super::super::source::Line;
+use super::super::scan::Scanner;
+use super::super::source::{Line, text_of};
 use super::super::{
     Entry, EntryId, Ids, Nodes, Place, SessionTree, TreeError, json, opening, store,
 };
 
-/// Writes a mended copy beside the file and answers where it is. `cwd` is for a file whose header is
-/// lost.
+/// The working directory of a copy.
+#[derive(Debug, Clone)]
+pub enum CopyCwd {
+    /// That of the session, or this one if its header is lost or names none.
+    IfLost(PathBuf),
+    /// This one.
+    Always(PathBuf),
+}
+
+impl CopyCwd {
+    fn own(&self) -> &Path {
+        match self {
+            Self::IfLost(cwd) | Self::Always(cwd) => cwd,
+        }
+    }
+
+    fn of<'a>(&'a self, said: &'a Path) -> &'a Path {
+        match self {
+            Self::IfLost(_) if !said.as_os_str().is_empty() => said,
+            Self::IfLost(cwd) | Self::Always(cwd) => cwd,
+        }
+    }
+}
+
+/// Writes a mended copy beside the file and answers where it is.
 ///
 /// # Errors
 /// [`TreeError::Read`], [`TreeError::NotASession`] when nothing can be saved, or a failed write.
-pub fn write_mended_copy(path: &Path, cwd: &Path, ids: &Ids) -> Result<PathBuf, TreeError> {
+pub fn write_mended_copy(path: &Path, cwd: &CopyCwd, ids: &Ids) -> Result<PathBuf, TreeError> {
     let bytes = opening::read_bytes(path)?;
+    let bytes = named(&bytes, ids).unwrap_or(bytes);
     let source = match SessionTree::from_bytes(path, bytes.clone(), ids.clone()) {
-        Err(TreeError::NotASession { .. }) => headed(path, cwd, bytes, ids)?,
+        Err(TreeError::NotASession { .. }) => headed(path, cwd.own(), bytes, ids)?,
         read => read?,
     };
     let old = source.header();
-    let header = old.successor(ids.session_id(), ids.now_ms(), &old.cwd, Some(path));
+    let header = old.successor(ids.session_id(), ids.now_ms(), cwd.of(&old.cwd), Some(path));
     let place = Place::Pending(path.with_file_name(store::file_name(&header)));
     let mut copy = SessionTree::with_entries(header, mended(&source), place, ids.clone());
     copy.begin_file(None)?;
     Ok(copy.path().map(Path::to_owned).unwrap_or_default())
+}
+
+/// The file with ids for the entries that have none, or none that is text: each follows the entry
+/// before it. `None` where there is nothing to name, as in version 1, which is migrated.
+fn named(bytes: &[u8], ids: &Ids) -> Option<Vec<u8>> {
+    let mut scanner = Scanner::default();
+    let (mut out, mut changed) = (Vec::with_capacity(bytes.len()), false);
+    let mut last: Option<EntryId> = None;
+    for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+        let text = text_of(line.into());
+        let pieces = scanner.line(&text, 0..text.len(), at + 1).ok()?;
+        if scanner.version.is_some_and(|version| version < 2.0) {
+            return None;
+        }
+        let only = match &pieces[..] {
+            [only] => only.head.as_ref().filter(|head| !head.is_header()),
+            _ => None,
+        };
+        let named = only
+            .and_then(|head| head.id.text())
+            .filter(|id| !id.is_empty());
+        if let Some(id) = named {
+            last = Some(id.into());
+        } else if only.is_some_and(|head| head.kind.text().is_some())
+            && let Some(mut object) = json::RawObject::parse(&text)
+        {
+            // Of so many bits that no two are the same.
+            let id = EntryId::from(ids.session_id().as_str());
+            object.set("id", &id, "type");
+            object.set("parentId", last.as_ref(), "id");
+            out.extend(object.to_line().into_bytes());
+            out.push(b'\n');
+            (last, changed) = (Some(id), true);
+            continue;
+        }
+        out.extend(line);
+        out.push(b'\n');
+    }
+    changed.then_some(out)
 }
 
 /// The file read with a header of our own before it.

@@ -7,7 +7,7 @@ mod mend;
 use std::fmt;
 use std::path::Path;
 
-pub use mend::write_mended_copy;
+pub use mend::{CopyCwd, write_mended_copy};
 
 use super::{Ids, TreeError, opening};
 
@@ -24,6 +24,8 @@ pub enum OddityKind {
     NotASession,
     /// Versions 1 and 2.
     OldVersion,
+    /// The header does not say that it is of version 3, but the entries are.
+    NoVersion,
     /// A version that this program does not know.
     NewVersion,
     /// Another header behind the first.
@@ -74,6 +76,9 @@ impl OddityKind {
             Self::NoHeader => "the session header before this entry is missing or damaged",
             Self::NotASession => "the first readable record is no session header",
             Self::OldVersion => "the file is of an older version",
+            Self::NoVersion => {
+                "the header does not say the version, and the entries are of version 3"
+            }
             Self::NewVersion => "the file is of a later version than this program knows",
             Self::SecondHeader => "a second session header",
             Self::ByteOrderMark => "a byte order mark",
@@ -85,8 +90,8 @@ impl OddityKind {
             Self::Nameless => "a record without an id or a type",
             Self::NoLineEnd => "the last line has no end",
             Self::Lenient => {
-                "valid for JavaScript only: half a surrogate pair, a control character, a number or \
-                 a depth out of range"
+                "JSON that strict readers refuse: half a surrogate pair, a control character, a \
+                 number or a depth out of range"
             }
             Self::Unreadable => "the entry has a name but its content cannot be read",
             Self::DuplicateId => "the id of an earlier entry again",
@@ -99,6 +104,21 @@ impl OddityKind {
         }
     }
 
+    /// Whether a mended copy is without it.
+    #[must_use]
+    pub fn is_mended(self) -> bool {
+        !matches!(
+            self,
+            Self::Empty
+                | Self::NoRecords
+                | Self::NotASession
+                | Self::NewVersion
+                | Self::MissingTarget
+                | Self::NoTime
+                | Self::UnknownType
+        )
+    }
+
     /// What pliant makes of it when the session is opened, or a mended copy does.
     #[must_use]
     pub fn remedy(self) -> &'static str {
@@ -107,6 +127,7 @@ impl OddityKind {
             Self::NoRecords | Self::NotASession => "nothing to mend: it is no session file",
             Self::NoHeader => "it cannot be opened; a copy gets a new header",
             Self::OldVersion => "opening it brings it to version 3; so does a copy",
+            Self::NoVersion => "it is read as version 3; a copy says so",
             Self::NewVersion => "it is read as far as it is understood, and kept as it is",
             Self::SecondHeader | Self::Damaged | Self::Nameless => {
                 "it is passed over; a copy leaves it out"

@@ -378,7 +378,7 @@ fn a_file_that_was_rewritten_in_place_takes_nothing() {
         }
         fs::write(&path, &other).unwrap();
         let error = tree.append(user("no")).unwrap_err();
-        assert!(matches!(error, TreeError::Replaced { .. }), "{error}");
+        assert!(matches!(error, TreeError::Rewritten { .. }), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), other);
         drop(tree);
         fs::remove_file(&path).unwrap();
@@ -448,7 +448,7 @@ fn an_entry_that_another_program_writes_again_counts_from_then_on() {
 }
 
 #[test]
-fn a_file_that_was_cut_or_replaced_while_it_was_open_takes_nothing() {
+fn a_file_that_was_cut_while_it_was_open_takes_nothing() {
     let folder = Folder::new();
     let (mut tree, path) = stored(&folder);
     let before = (tree.leaf().cloned(), shown(tree.context()));
@@ -458,16 +458,29 @@ fn a_file_that_was_cut_or_replaced_while_it_was_open_takes_nothing() {
     assert!(matches!(error, TreeError::Cut { to: 20, .. }), "{error}");
     assert_eq!(fs::read(&path).unwrap(), text[..20]);
     assert_eq!((tree.leaf().cloned(), shown(tree.context())), before);
+}
 
-    drop(tree);
-    fs::remove_file(&path).unwrap();
+#[test]
+fn a_conversation_whose_name_another_file_took_goes_on_under_another_name() {
+    let folder = Folder::new();
     let (mut tree, path) = stored(&folder);
     fs::write(folder.path("other"), "something else\n").unwrap();
     fs::rename(folder.path("other"), &path).unwrap();
-    let error = tree.append(user("no")).unwrap_err();
-    assert!(matches!(error, TreeError::Replaced { .. }), "{error}");
+    add(&mut tree, user("on"));
     assert_eq!(fs::read(&path).unwrap(), b"something else\n");
-    assert_eq!(tree.entries().len(), 2);
+    let aside = tree.path().unwrap().to_owned();
+    assert_eq!(
+        aside.file_stem().unwrap().to_str().unwrap(),
+        format!("{}-1", path.file_stem().unwrap().to_str().unwrap())
+    );
+    let notices = tree.take_notices();
+    assert!(notices[0].contains(aside.to_str().unwrap()), "{notices:?}");
+    add(&mut tree, user("and on"));
+    assert_eq!(snapshot(&again(&aside)), snapshot(&tree));
+    assert!(
+        SessionTree::open(&aside, cwd(), ids()).is_err(),
+        "it is held"
+    );
 }
 
 #[test]

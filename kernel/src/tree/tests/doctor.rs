@@ -3,6 +3,10 @@
 use super::doctor::OddityKind as Kind;
 use super::*;
 
+fn here() -> CopyCwd {
+    CopyCwd::IfLost(cwd().to_owned())
+}
+
 /// What is odd, by kind and lines.
 fn oddities(path: &Path) -> Vec<(Kind, Vec<usize>)> {
     let found = examine(path, &ids()).unwrap();
@@ -12,7 +16,7 @@ fn oddities(path: &Path) -> Vec<(Kind, Vec<usize>)> {
 /// The copy, which has nothing odd about it.
 fn mended(path: &Path) -> SessionTree {
     let before = fs::read(path).unwrap();
-    let copy = write_mended_copy(path, cwd(), &ids()).unwrap();
+    let copy = write_mended_copy(path, &here(), &ids()).unwrap();
     assert_eq!(fs::read(path).unwrap(), before, "the original stays");
     assert_eq!(
         oddities(&copy),
@@ -141,7 +145,7 @@ fn a_copy_gets_a_header_where_it_was_lost_and_ends_cycles() {
         shown(copy.context()),
         ["user: 1", "user: 2", "user: 3", "user: 4"]
     );
-    assert!(write_mended_copy(&folder.file("junk", "junk\n"), cwd(), &ids()).is_err());
+    assert!(write_mended_copy(&folder.file("junk", "junk\n"), &here(), &ids()).is_err());
 }
 
 #[test]
@@ -149,7 +153,7 @@ fn an_old_file_is_told_by_its_version_and_copied_as_version_3() {
     let folder = Folder::new();
     let path = folder.fixture("v1.jsonl");
     assert!(oddities(&path).contains(&(Kind::OldVersion, vec![1])));
-    let copy = again(&write_mended_copy(&path, cwd(), &ids()).unwrap());
+    let copy = again(&write_mended_copy(&path, &here(), &ids()).unwrap());
     assert_eq!(shown(copy.context()), shown(again(&path).context()));
 }
 
@@ -166,4 +170,43 @@ fn a_copy_joins_what_a_deleted_line_parted() {
         shown(mended(&path).context()),
         ["user: 1", "user: 3", "user: 4"]
     );
+}
+
+#[test]
+fn a_copy_names_entries_that_have_no_id() {
+    let folder = Folder::new();
+    let timed = |line: &String| line.replace("\"t\"", "\"2026-01-01T00:00:00.000Z\"");
+    let mut lines: Vec<String> = chain(4).iter().map(timed).collect();
+    lines[2] = lines[2].replace("\"id\":\"2\",", "");
+    lines[3] = lines[3].replace("\"id\":\"3\"", "\"id\":3");
+    lines[4] = lines[4].replace("\"id\":\"4\"", "\"id\":\"\"");
+    let path = folder.file("nameless.jsonl", lines.join("\n") + "\n");
+    assert!(oddities(&path).contains(&(Kind::Nameless, vec![3, 4])));
+    assert_eq!(
+        shown(mended(&path).context()),
+        ["user: 1", "user: 2", "user: 3", "user: 4"]
+    );
+}
+
+#[test]
+fn a_header_without_a_version_and_an_old_file_are_told_apart() {
+    let folder = Folder::new();
+    let mut lines = chain(2);
+    lines[0] = lines[0].replace("\"version\":3,", "");
+    let path = folder.file("s.jsonl", lines.join("\n") + "\n");
+    assert_eq!(oddities(&path)[0], (Kind::NoVersion, vec![1]));
+    let old = oddities(&folder.fixture("v1.jsonl"));
+    assert!(
+        !old.iter().any(|(kind, _)| *kind == Kind::Nameless),
+        "{old:?}"
+    );
+}
+
+#[test]
+fn a_copy_can_be_given_another_directory() {
+    let folder = Folder::new();
+    let path = folder.file("s.jsonl", chain(1).join("\n") + "\n");
+    let other = CopyCwd::Always("/elsewhere".into());
+    let copy = again(&write_mended_copy(&path, &other, &ids()).unwrap());
+    assert_eq!(copy.header().cwd, Path::new("/elsewhere"));
 }

@@ -200,6 +200,55 @@ fn what_was_guessed_is_told_and_the_last_entry_with_a_line_is_the_leaf() {
 }
 
 #[test]
+fn a_header_that_lost_its_version_costs_no_branch() {
+    // S19: version 1 knew no ids, so this is none
+    let folder = Folder::new();
+    for version in ["", "\"version\":null,", "\"version\":0,", "\"version\":-1,"] {
+        let mut lines = chain(3);
+        lines.push(lines[3].replace("\"id\":\"3\"", "\"id\":\"4\""));
+        lines[0] = lines[0].replace("\"version\":3,", version);
+        let text = lines.join("\n") + "\n";
+        let path = folder.file("s.jsonl", &text);
+        let tree = open(&path);
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        assert_eq!(tree.entries().len(), 4);
+        assert_eq!(tree.path_to_leaf().len(), 3, "both branches stay");
+        drop(tree);
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+fn a_torn_last_record_says_where_its_writer_was() {
+    // Of somebody who had just gone back to another branch; S21 would leave him on the one he left.
+    let folder = Folder::new();
+    let mut lines = chain(3);
+    lines.push(lines[3].replace(
+        "\"id\":\"3\",\"parentId\":\"2\"",
+        "\"id\":\"b\",\"parentId\":\"1\"",
+    ));
+    lines[4].truncate(75);
+    let path = folder.file("s.jsonl", lines.join("\n"));
+    let mut tree = open(&path);
+    assert_eq!(tree.leaf().unwrap().as_str(), "1");
+    add(&mut tree, user("on"));
+    assert_eq!(shown(again(&path).context()), ["user: 1", "user: on"]);
+}
+
+#[test]
+fn a_file_of_nothing_but_damage_takes_no_more_memory_than_its_lines_are_worth() {
+    let folder = Folder::new();
+    let lines = chain(2);
+    let bad = "{\n".repeat(30_000);
+    let text = format!("{}\n{}\n{bad}{}\n", lines[0], lines[1], lines[2]);
+    let tree = open(&folder.file("s.jsonl", text));
+    assert_eq!(shown(tree.context()), ["user: 1", "user: 2"]);
+    assert_eq!(tree.damage().len(), 10_001);
+    let last = tree.damage().last().unwrap();
+    assert_eq!((last.line, last.bytes), (10_003, 20_000));
+}
+
+#[test]
 fn a_line_of_endless_length_is_passed_over() {
     let folder = Folder::new();
     let path = folder.path("endless.jsonl");
@@ -428,8 +477,8 @@ fn version_1_gets_ids_parents_and_a_kept_entry_and_is_rewritten_once() {
     drop(tree);
     assert_eq!(
         fs::read_dir(&folder.0).unwrap().count(),
-        1,
-        "no temporary file stays, and no lease"
+        2,
+        "the old file stays beside, but no temporary file and no lease"
     );
 }
 

@@ -129,6 +129,10 @@ fn a_session_is_found_by_the_beginning_of_its_id() {
         "a whole id wins over beginnings"
     );
     assert_eq!(find("feed"), Found::None);
+
+    let damaged = folder.file("2026-01-01T00-00-00-000Z_0199-b.jsonl", "{\"type\":\"sess");
+    assert_eq!(find("0199-b"), Found::One(damaged.clone()), "by its name");
+    assert_eq!(unreadable_since(&folder.0, None), [damaged]);
 }
 
 #[test]
