@@ -34,9 +34,13 @@ impl Rm {
             if let Err(error) = std::fs::File::open(&path) {
                 bail!("{} cannot be read, so it stays: {error}.", path.display());
             }
-            // One whose header is damaged is a session by its name.
-            let is_named_so = path.extension().is_some_and(|ending| ending == "jsonl");
-            if !path.is_file() || !(is_named_so || tree::peek(&path).is_some()) {
+            // One whose header is damaged is a session by its place.
+            let is_in_place = path.extension().is_some_and(|ending| ending == "jsonl")
+                && folders
+                    .all()
+                    .iter()
+                    .any(|folder| path.parent() == Some(folder));
+            if !path.is_file() || !(is_in_place || tree::peek(&path).is_some()) {
                 bail!("{} is not a session file, so it stays.", path.display());
             }
             if !paths.contains(&path) {
