@@ -45,7 +45,7 @@ fn main() -> ExitCode {
 }
 
 fn open_and_navigate(folder: &Folder, table: &mut Table) {
-    for (megabytes, budget_ms) in [(1, 4.0), (10, 20.0), (100, 150.0)] {
+    for (megabytes, budget_ms) in [(1, 4.0), (10, 20.0), (100, 100.0)] {
         eprintln!("measuring: open {megabytes} MB");
         let path = folder.path(&format!("{megabytes}.jsonl"));
         let start = Instant::now();
@@ -64,7 +64,7 @@ fn open_and_navigate(folder: &Folder, table: &mut Table) {
         table.row(what("open to usable state"), Unit::Ms, opens, budget_ms);
         if megabytes == 100 {
             let memory = opened.iter().map(|opened| opened.anonymous_mib);
-            table.row(what("anonymous memory, open"), Unit::Mib, memory, 60.0);
+            table.row(what("anonymous memory, open"), Unit::Mib, memory, 20.0);
             let navigations = opened.iter().map(|opened| opened.navigate_ms);
             table.row(
                 what("to another branch and back"),
@@ -73,7 +73,7 @@ fn open_and_navigate(folder: &Folder, table: &mut Table) {
                 50.0,
             );
             let memory = opened.iter().map(|opened| opened.after_mib);
-            table.row(what("anonymous memory, then"), Unit::Mib, memory, 60.0);
+            table.row(what("anonymous memory, then"), Unit::Mib, memory, 20.0);
         }
     }
 }
@@ -81,7 +81,7 @@ fn open_and_navigate(folder: &Folder, table: &mut Table) {
 fn append(folder: &Folder, table: &mut Table) {
     eprintln!("measuring: append");
     let appends = writing::append(&folder.path("1.jsonl"));
-    table.row("append, no sync", Unit::Us, appends, 50.0);
+    table.row("append, no sync", Unit::Us, appends, 25.0);
     eprintln!("measuring: turns");
     let turns = writing::turns(&folder.path("turns.jsonl"));
     let (early, late) = (
