@@ -432,7 +432,7 @@ fn the_doctor_tells_what_is_odd_and_makes_a_copy_that_can_be_continued() {
     let name = file.display().to_string();
     let output = session(&home, &["doctor", &name]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let said = "Line 2: the session header before this entry is missing or damaged; it cannot be opened; a copy gets a new header.\nLine 1: not a whole record; it is passed over; a copy leaves it out.\n`--write-copy` writes a mended copy; the file itself stays.\n";
+    let said = "Line 2: the session header before this entry is missing or damaged; it cannot be opened; a copy gets a new header.\nLines 1, 7: not a whole record; it is passed over; a copy leaves it out.\nLine 7: the last line has no end; it is read all the same; a copy is written without it.\n`--write-copy` writes a mended copy; the file itself stays.\n";
     assert_eq!(output.stdout, said);
 
     let copy = stdout(&home, &["doctor", &name, "--write-copy"]);

@@ -13,7 +13,7 @@ use crate::models::{ModelChoice, ModelError, ModelWish};
 use crate::prompt::{PromptOptions, context_files};
 use crate::run::repair_notice;
 use crate::session::{Session, SessionStart};
-use crate::tree::{self, Ids, Lease, SessionTree, SyncPolicy, TreeError};
+use crate::tree::{self, EntryKind, Ids, Lease, SessionTree, SyncPolicy, TreeError};
 
 /// Which conversation a session continues.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -336,6 +336,7 @@ fn file_notices(tree: &SessionTree) -> Vec<String> {
     let unreadable = tree.projection().sources().iter();
     all.extend(
         unreadable
+            .filter(|selected| selected.entry.kind() != EntryKind::Other)
             .filter(|selected| selected.entry.is_unreadable())
             .filter_map(|selected| {
                 let line = selected.entry.line()?;

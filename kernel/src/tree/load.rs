@@ -191,7 +191,7 @@ fn header(source: &Arc<Source>, end: u64) -> io::Result<Result<HeaderFound, NoSe
     Ok(Err(NoSession::Nothing))
 }
 
-pub(super) fn not_a_header(text: &str, line: usize) -> NoSession {
+fn not_a_header(text: &str, line: usize) -> NoSession {
     let is_entry = Head::parse(text.trim_start_matches('\u{feff}').trim())
         .is_some_and(|head| head.is_surely_record(3.0));
     if is_entry {

@@ -179,7 +179,10 @@ fn contents(path: &Path, source: &Arc<Source>, size: u64) -> Result<Contents, Tr
         reason: match reason {
             NoSession::Nothing => "it holds no readable record".to_owned(),
             NoSession::NotAHeader { line } => {
-                format!("line {line}, its first readable record, is not a session header")
+                format!(
+                    "line {line}, its first readable record, is not a session header. `pliant \
+                     session doctor` tells whether anything in it can be saved"
+                )
             }
             NoSession::HeaderLost { line } => format!(
                 "line {line} is an entry, but the session header that belongs before it is \

@@ -11,7 +11,7 @@ use crate::tree::head::Head;
 use crate::tree::scan::Scanner;
 use crate::tree::skim;
 use crate::tree::source::text_of;
-use crate::tree::{Entry, EntryBody, EntryId, Ids, SessionTree, bridge, json, load};
+use crate::tree::{Entry, EntryBody, EntryId, Ids, SessionTree, bridge, json};
 
 /// What was found, by kind.
 #[derive(Default)]
@@ -97,21 +97,14 @@ fn look_at_lines(bytes: &[u8], found: &mut Findings) -> bool {
         }
         let text = text_of(line.into());
         let headless = scanner.version.is_none();
-        let Ok(pieces) = scanner.line(&text, 0..text.len(), number) else {
-            let is_entry = matches!(
-                load::not_a_header(&text, number),
-                load::NoSession::HeaderLost { .. }
-            );
-            found.add(
-                if is_entry {
-                    Kind::NoHeader
-                } else {
-                    Kind::NotASession
-                },
-                number,
-            );
-            return false;
-        };
+        let mut pieces = scanner.line(&text, 0..text.len(), number);
+        if pieces.is_err() {
+            // Looked at all the same: a copy can save entries without a header.
+            found.add(Kind::NoHeader, number);
+            scanner.version = Some(3.0);
+            pieces = scanner.line(&text, 0..text.len(), number);
+        }
+        let pieces = pieces.unwrap_or_default();
         if pieces.iter().filter(|piece| piece.head.is_some()).count() > 1 {
             found.add(Kind::Glued, number);
         }
@@ -124,7 +117,7 @@ fn look_at_lines(bytes: &[u8], found: &mut Findings) -> bool {
                 }
                 continue;
             };
-            let header = std::mem::take(&mut is_header);
+            let header = std::mem::take(&mut is_header) && head.is_header();
             if header {
                 look_at_version(head, number, found);
             } else {
@@ -141,7 +134,21 @@ fn look_at_lines(bytes: &[u8], found: &mut Findings) -> bool {
     if scanner.version.is_none() {
         found.add_whole(Kind::NoRecords);
     }
-    scanner.version.is_some()
+    match found.lines.remove(&Kind::NoHeader) {
+        None => scanner.version.is_some(),
+        Some(line) => {
+            let kind = if found.named {
+                Kind::NoHeader
+            } else {
+                Kind::NotASession
+            };
+            if kind == Kind::NotASession {
+                found.lines.clear();
+            }
+            found.lines.insert(kind, line);
+            false
+        }
+    }
 }
 
 fn look_at_version(head: &Head<'_>, line: usize, found: &mut Findings) {

@@ -98,8 +98,14 @@ fn files_that_cannot_be_opened_are_told_apart() {
             Kind::Damaged
         ]
     );
-    let headless = chain(2)[1..].join("\n");
-    assert_eq!(kinds(headless.as_bytes()), [Kind::NoHeader]);
+    let headless = chain(2)[1..].join("\n") + "\n";
+    assert_eq!(kinds(headless.as_bytes())[0], Kind::NoHeader);
+    let other = chain(2).join("\n").replace("\"session\"", "\"sess\"");
+    assert_eq!(
+        kinds(other.as_bytes()),
+        [Kind::NoHeader, Kind::NoLineEnd],
+        "its entries can be saved"
+    );
     assert!(examine(&folder.0, &ids()).is_err(), "a directory");
     assert!(examine(&folder.path("none"), &ids()).is_err());
 }
