@@ -70,6 +70,15 @@ impl Talk {
         });
     }
 
+    /// Waits until what stands on the terminal begins and ends so.
+    #[track_caller]
+    fn shows_in_the_end(&self, begins: &str, ends: &str) {
+        until(&format!("{ends:?}"), || {
+            let shown = self.shown.lock().expect("nobody panics with it").clone();
+            (shown.starts_with(begins) && shown.ends_with(ends)).then_some(())
+        });
+    }
+
     #[track_caller]
     pub(super) fn ends(&mut self, status: i32) {
         let ended = until("the end", || self.child.try_wait().expect("it is ours"));
@@ -138,6 +147,39 @@ fn an_interrupt_stops_the_answer_and_the_next_prompt_is_answered() {
     talk.shows(&shown);
     // End of the input.
     talk.keys("\u{4}");
+    talk.ends(0);
+    server.finish();
+}
+
+#[test]
+fn a_failed_write_leaves_the_prompt_and_a_held_session_is_asked_about() {
+    // S12, S18
+    let server = ModelServer::start([reply::text("Hello.")]);
+    let home = TempHome::with_model(&server);
+    let mut talk = Talk::start(&home, &["Greet me."]);
+    let mut shown = format!("{GREETING}> Greet me.\nHello.\n> ");
+    talk.shows(&shown);
+
+    let mut second = Talk::start(&home, &["--continue"]);
+    let file = home.session_files().remove(0);
+    let size = fs::metadata(&file).expect("it is there").len();
+    let file = file.display();
+    let question = "[w]ait, [f]ork into a new session, [r]ead without storing, or [q]uit? ";
+    let begins = format!(
+        "Warning: The session {file} is open in process {} ",
+        talk.child.id()
+    );
+    second.shows_in_the_end(&begins, question);
+    second.keys("q\n");
+    second.ends(1);
+
+    fs::write(home.session_files().remove(0), "").expect("it can be written");
+    talk.keys("And now?\n");
+    shown += &format!(
+        "And now?\nError: The session file {file} was cut from {size} to 0 bytes by another program, so nothing was recorded. Open the session again to go on with what is left.\n> "
+    );
+    talk.shows(&shown);
+    talk.keys("/quit\n");
     talk.ends(0);
     server.finish();
 }
