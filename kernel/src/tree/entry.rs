@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 
 use super::body::{Compaction, EntryBody, EntryKind};
 use super::bridge::is_unreadable;
+use super::head::Head;
 use super::json;
 use super::skim;
 use super::source::{Line, text_of};
@@ -175,11 +176,16 @@ impl Entry {
             return Ok(Cow::Borrowed(text));
         }
         let bytes = self.line.bytes()?;
-        if skim::head(&bytes).is_some_and(|head| head.id != self.id.as_str()) {
+        let is_own = skim::head(&bytes).is_none_or(|head| head.id == self.id.as_str());
+        let text = text_of(bytes);
+        // The last id of a line counts, if it has several.
+        let has_own =
+            || Head::parse(&text).is_some_and(|head| head.id.text() == Some(self.id.as_str()));
+        if !is_own && !has_own() {
             // Somebody rewrote the file in place.
             return Err(io::ErrorKind::InvalidData.into());
         }
-        Ok(text_of(bytes))
+        Ok(text)
     }
 
     /// The typed view. That of an entry whose line cannot be read is looked for again next time.
