@@ -132,6 +132,12 @@ impl Settings {
         (ms > 0).then(|| Duration::from_millis(ms))
     }
 
+    /// A whole number by its dotted key; `None` when unset or something else.
+    #[must_use]
+    pub fn count(&self, key: &str) -> Option<u64> {
+        self.get(key).as_u64()
+    }
+
     /// Limit for silence of an HTTP connection, milliseconds; `None` = no limit.
     #[must_use]
     pub fn http_idle_timeout_ms(&self) -> Option<u64> {

@@ -196,7 +196,13 @@ async fn open_session(kernel: &Kernel) -> Session {
 }
 
 async fn scene(script: Script, plugin: Plugin) -> Scene {
+    scene_with(script, plugin, json!({"retry": {"baseDelayMs": 1}})).await
+}
+
+async fn scene_with(script: Script, plugin: Plugin, settings: Value) -> Scene {
     let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("agent")).unwrap();
+    std::fs::write(dir.path().join("agent/settings.json"), settings.to_string()).unwrap();
     let options = KernelOptions::new(dir.path().to_path_buf(), dir.path().join("agent"));
     let kernel = Kernel::boot(options).unwrap();
     let fake = Plugin::new()
@@ -253,6 +259,19 @@ fn word(event: &Event) -> Option<String> {
             follow_up,
         } => format!("{kind} {steering:?} {follow_up:?}"),
         Event::ExtensionError { event, .. } => format!("{kind} {event}"),
+        Event::AgentEnd {
+            will_retry: true, ..
+        } => format!("{kind} willRetry"),
+        Event::AutoRetryStart {
+            attempt,
+            max_attempts,
+            ..
+        } => format!("{kind} {attempt}/{max_attempts}"),
+        Event::AutoRetryEnd {
+            success,
+            attempt,
+            final_error,
+        } => format!("{kind} {success} {attempt} {final_error:?}"),
         _ => kind,
     })
 }
@@ -575,6 +594,124 @@ async fn a_failing_provider_is_a_message_and_the_next_prompt_works() {
         scene.script.requests()[1].last().map(String::as_str),
         Some("user:again")
     );
+}
+
+/// The events that say how runs and attempts follow each other.
+fn attempts(events: Vec<String>) -> Vec<String> {
+    let about = ["agent_", "auto_retry", "entry_appended"];
+    let is_about = |word: &String| about.iter().any(|about| word.starts_with(about));
+    events.into_iter().filter(is_about).collect()
+}
+
+#[tokio::test]
+async fn a_failure_that_may_pass_is_asked_for_again_and_left_out() {
+    // R6-R11, L32, invariants 19 and 20, reports P07
+    let script = Script::new([
+        Reply::Fail("503: overloaded"),
+        Reply::Fail("read ECONNRESET"),
+        Reply::Text("fine"),
+        Reply::Text("still fine"),
+    ]);
+    let mut scene = scene(script, Plugin::new()).await;
+    let end = scene.prompt("go").await;
+    let last = end.last.unwrap();
+    assert_eq!(
+        joined_text(&last.as_assistant().unwrap().content, ""),
+        "fine"
+    );
+    assert_eq!(
+        attempts(scene.events()),
+        [
+            "agent_start",
+            "agent_end willRetry",
+            "auto_retry_start 1/3",
+            "entry_appended",
+            "agent_start",
+            "agent_end willRetry",
+            "auto_retry_start 2/3",
+            "entry_appended",
+            "agent_start",
+            "auto_retry_end true 2 None",
+            "agent_end",
+            "agent_settled",
+        ]
+    );
+    assert_eq!(scene.script.requests(), [["system", "user:go"]; 3]);
+    scene.prompt("on").await;
+    assert_eq!(
+        scene.script.requests()[3],
+        ["system", "user:go", "assistant:fine", "user:on"]
+    );
+    // The attempts stay in the file.
+    let stored = std::fs::read_to_string(scene.session.file().unwrap()).unwrap();
+    assert_eq!(stored.matches("\"stopReason\":\"error\"").count(), 2);
+    assert_eq!(stored.matches("\"type\":\"context_edit\"").count(), 2);
+}
+
+#[tokio::test]
+async fn attempts_have_an_end_and_a_bill_is_not_asked_for_again() {
+    // R5-R7, R10
+    let script = Script::new(std::iter::repeat_with(|| Reply::Fail("529")).take(4));
+    let mut scene = scene(script, Plugin::new()).await;
+    let end = scene.prompt("go").await;
+    assert!(end.last.unwrap().as_assistant().unwrap().stop_reason == StopReason::Error);
+    let events = attempts(scene.events());
+    assert_eq!(
+        events[events.len() - 3..],
+        [
+            "agent_end",
+            "auto_retry_end false 3 Some(\"529\")",
+            "agent_settled"
+        ]
+    );
+    assert_eq!(scene.script.requests().len(), 4);
+
+    let script = Script::new([Reply::Fail("429: insufficient_quota")]);
+    let mut scene = self::scene(script, Plugin::new()).await;
+    scene.prompt("go").await;
+    assert_eq!(
+        attempts(scene.events()),
+        ["agent_start", "agent_end", "agent_settled"]
+    );
+
+    let script = Script::new([Reply::Fail("529")]);
+    let off = json!({"retry": {"enabled": false}});
+    let mut scene = scene_with(script, Plugin::new(), off).await;
+    scene.prompt("go").await;
+    assert_eq!(
+        attempts(scene.events()),
+        ["agent_start", "agent_end", "agent_settled"]
+    );
+}
+
+#[tokio::test]
+async fn an_abort_ends_the_wait_for_the_next_attempt() {
+    // R7
+    let script = Script::new([Reply::Fail("503"), Reply::Text("later")]);
+    let long = json!({"retry": {"baseDelayMs": 3_600_000, "maxAgentDelayMs": 3_600_000}});
+    let mut scene = scene_with(script, Plugin::new(), long).await;
+    let session = scene.session.clone();
+    let mut events = session.subscribe();
+    let (end, ()) = tokio::join!(scene.prompt("go"), async {
+        while let Some(event) = events.recv().await {
+            if matches!(*event, Event::AutoRetryStart { .. }) {
+                session.cancel();
+                return;
+            }
+        }
+    });
+    assert!(end.failure.is_none());
+    let events = attempts(scene.events());
+    assert_eq!(
+        events[events.len() - 2..],
+        [
+            "auto_retry_end false 1 Some(\"Retry cancelled\")",
+            "agent_settled"
+        ]
+    );
+    scene.prompt("again").await;
+    let requests = scene.script.requests();
+    assert_eq!(requests[1], ["system", "user:go", "user:again"]);
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ mod model_server;
 mod plugins;
 mod prompt;
 mod repair;
+mod retry;
 mod scripts;
 mod session;
 mod session_command;

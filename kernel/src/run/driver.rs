@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pliant_sdk::message::{AssistantMessage, Message, ThinkingLevel, ToolCall};
+use pliant_sdk::message::{AssistantMessage, Message, StopReason, ThinkingLevel, ToolCall};
 use pliant_sdk::provider::StreamOptions;
 use pliant_sdk::tool::ToolResult;
 use pliant_sdk::{Error, Event};
@@ -32,6 +32,8 @@ struct TurnState {
     prompt: PromptState,
     /// No request was made yet.
     begins: bool,
+    /// Times the failed answer was asked for again (R7, R8).
+    attempts: u32,
 }
 
 impl<'a, H: RunHost> RunDriver<'a, H> {
@@ -50,6 +52,7 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
                 loadout,
                 prompt,
                 begins: true,
+                attempts: 0,
             }),
         }
     }
@@ -65,12 +68,76 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
     }
 
     /// Announces the end of a low-level run.
-    pub(super) async fn low_level_end(&self, messages: Vec<Arc<Message>>) {
+    pub(super) async fn low_level_end(&self, messages: Vec<Arc<Message>>, will_retry: bool) {
         self.emit(Event::AgentEnd {
             messages,
-            will_retry: false,
+            will_retry,
         })
         .await;
+    }
+
+    /// Whether the answer failed in a way that is worth another attempt (R6, R10).
+    pub(super) fn may_retry(&self, answer: &Message) -> bool {
+        let attempts = self.lock().attempts;
+        let policy = self.host.retry_policy();
+        !self.cancel.is_cancelled()
+            && answer
+                .as_assistant()
+                .is_some_and(|answer| policy.allows(attempts, answer))
+    }
+
+    /// Leaves the failed answer out and waits for the next attempt; false when the user does not want
+    /// to wait (R7).
+    pub(super) async fn retry(&self, failed: &Arc<Message>) -> Result<bool, Error> {
+        let policy = self.host.retry_policy();
+        let attempt = {
+            let mut state = self.lock();
+            state.attempts += 1;
+            state.attempts
+        };
+        let delay = policy.delay(attempt);
+        self.emit(Event::AutoRetryStart {
+            attempt,
+            max_attempts: policy.max_retries,
+            delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+            error_message: error_of(failed).unwrap_or_default(),
+        })
+        .await;
+        for entry in self.host.omit(failed)? {
+            self.emit(Event::EntryAppended { entry }).await;
+        }
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => {
+                self.end_retry(false, Some("Retry cancelled".to_owned())).await;
+                Ok(false)
+            }
+            () = tokio::time::sleep(delay) => Ok(true),
+        }
+    }
+
+    /// No other attempt follows: says how a series of them ended, if there was one.
+    pub(super) async fn give_up(&self, last: Option<&Arc<Message>>) {
+        let error = if self.cancel.is_cancelled() {
+            Some("Retry cancelled".to_owned())
+        } else {
+            last.and_then(error_of)
+        };
+        if error.is_some() {
+            self.end_retry(false, error).await;
+        }
+    }
+
+    async fn end_retry(&self, success: bool, final_error: Option<String>) {
+        let attempt = std::mem::take(&mut self.lock().attempts);
+        if attempt > 0 {
+            self.emit(Event::AutoRetryEnd {
+                success,
+                attempt,
+                final_error,
+            })
+            .await;
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, TurnState> {
@@ -118,6 +185,10 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
                 message: Arc::clone(&message),
             })
             .await;
+        let answer = message.as_assistant();
+        if answer.is_some_and(|answer| !answer.stop_reason.is_failure()) {
+            self.end_retry(true, None).await;
+        }
         Ok(message)
     }
 
@@ -220,4 +291,11 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
     fn thinking_level(&self) -> ThinkingLevel {
         self.host.selection().level
     }
+}
+
+/// Why an answer failed.
+fn error_of(message: &Arc<Message>) -> Option<String> {
+    let answer = message.as_assistant()?;
+    let failed = answer.stop_reason == StopReason::Error;
+    failed.then(|| answer.error_message.clone().unwrap_or_default())
 }

@@ -7,6 +7,7 @@ mod hooks;
 mod loadout;
 mod prepare;
 mod repair;
+mod retry;
 mod settle;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use crate::registry::{HandlerFailure, Registry, Snapshot, Source};
 
 pub use loadout::Loadout;
 pub use repair::{Transcript, repair_notice};
+pub use retry::{RetryPolicy, is_overflow, is_retryable};
 
 /// What a run needs of the session it belongs to.
 pub trait RunHost: Send + Sync {
@@ -62,6 +64,16 @@ pub trait RunHost: Send + Sync {
     /// # Errors
     /// When it cannot be written; nothing changed then (S12).
     fn store(&self, message: &Arc<Message>) -> Result<(), Error>;
+
+    /// Whether and how failed answers are asked for again.
+    fn retry_policy(&self) -> RetryPolicy;
+
+    /// Leaves a stored message out of later requests, and answers the entries that say so, as they
+    /// are stored (R9).
+    ///
+    /// # Errors
+    /// When it cannot be written; nothing changed then (S12).
+    fn omit(&self, message: &Arc<Message>) -> Result<Vec<serde_json::Value>, Error>;
 
     /// What was stored so far has to reach the disk; nobody waits for it.
     fn run_boundary(&self);
@@ -133,7 +145,24 @@ pub async fn run<H: RunHost>(
             .cloned()
             .or(end.last);
         end.failure = outcome.failure;
-        driver.low_level_end(outcome.messages).await;
+        let answer = outcome
+            .messages
+            .iter()
+            .rev()
+            .find(|m| m.as_assistant().is_some());
+        let answer = answer.filter(|_| end.failure.is_none()).cloned();
+        let again = answer.filter(|answer| driver.may_retry(answer));
+        driver
+            .low_level_end(outcome.messages, again.is_some())
+            .await;
+        match again {
+            Some(failed) => match driver.retry(&failed).await {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(failure) => end.failure = Some(failure),
+            },
+            None => driver.give_up(end.last.as_ref()).await,
+        }
         // Only handlers of `agent_end` can have queued something: the loop drains both queues.
         if host.begin_settling(end.failure.is_some() || cancel.is_cancelled()) {
             break;

@@ -12,7 +12,8 @@ use super::{Delivery, Shared, lock};
 use crate::host::actions::{Actions, HostUi};
 use crate::models::ModelClient;
 use crate::registry::{HandlerFailure, MakeServices, Registry, Snapshot, Source};
-use crate::run::{Loadout, RunHost, Selection};
+use crate::run::{Loadout, RetryPolicy, RunHost, Selection};
+use crate::tree::Replacement;
 
 impl RunHost for Arc<Shared> {
     fn registry(&self) -> &Registry {
@@ -34,7 +35,7 @@ impl RunHost for Arc<Shared> {
     /// `retry.provider.*` and the idle limit (`providers.md` §7.1, §7.5).
     fn stream_options(&self) -> StreamOptions {
         let settings = &self.equipment.settings;
-        let retry = |key: &str| settings.get(&format!("retry.provider.{key}")).as_u64();
+        let retry = |key: &str| settings.count(&format!("retry.provider.{key}"));
         StreamOptions {
             timeout_ms: retry("timeoutMs").or(settings.http_idle_timeout_ms()),
             max_retries: retry("maxRetries").and_then(|count| u32::try_from(count).ok()),
@@ -94,6 +95,36 @@ impl RunHost for Arc<Shared> {
             Ok(_) => Ok(()),
             Err(error) => Err(Error::failed(error.to_string())),
         }
+    }
+
+    fn retry_policy(&self) -> RetryPolicy {
+        let settings = &self.equipment.settings;
+        let count = |key: &str| settings.count(&format!("retry.{key}"));
+        let default = RetryPolicy::default();
+        RetryPolicy {
+            enabled: settings.get("retry.enabled").as_bool().unwrap_or(true),
+            max_retries: count("maxRetries")
+                .and_then(|count| u32::try_from(count).ok())
+                .unwrap_or(default.max_retries),
+            base_delay_ms: count("baseDelayMs").unwrap_or(default.base_delay_ms),
+            max_delay_ms: count("maxAgentDelayMs").unwrap_or(default.max_delay_ms),
+        }
+    }
+
+    fn omit(&self, message: &Arc<Message>) -> Result<Vec<serde_json::Value>, Error> {
+        let mut tree = self.tree();
+        let stored = tree.path_to_leaf().iter().rev().find(|entry| {
+            entry
+                .message()
+                .is_some_and(|stored| Arc::ptr_eq(stored, message))
+        });
+        let Some(id) = stored.map(|entry| entry.id().clone()) else {
+            return Ok(Vec::new());
+        };
+        let edit = tree
+            .edit_context(&id, Replacement::Omit)
+            .map_err(|error| Error::failed(error.to_string()))?;
+        Ok(serde_json::from_str(&edit.raw()).into_iter().collect())
     }
 
     fn run_boundary(&self) {

@@ -125,6 +125,27 @@ pub enum Event {
         /// The level.
         level: ThinkingLevel,
     },
+    /// A failed answer will be asked for again.
+    AutoRetryStart {
+        /// Counted from 1.
+        attempt: u32,
+        /// Attempts there will be at most.
+        max_attempts: u32,
+        /// Until the request, milliseconds.
+        delay_ms: u64,
+        /// Why the last one failed.
+        error_message: String,
+    },
+    /// A series of attempts is over.
+    AutoRetryEnd {
+        /// An answer came.
+        success: bool,
+        /// Attempts that were made.
+        attempt: u32,
+        /// Why there was none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        final_error: Option<String>,
+    },
     /// Something the user should know, such as what another program did to the session's file. An
     /// addition of pliant; clients that do not know it pass it by.
     Notice {

@@ -284,6 +284,16 @@ fn rendered(event: &Event) -> Option<Shown> {
             format!("· {tool_name} failed: {}", cut(&text, 200))
         }
         Event::Notice { message } => format!("[{message}]"),
+        Event::AutoRetryStart {
+            attempt,
+            max_attempts,
+            delay_ms,
+            error_message,
+        } => format!(
+            "[attempt {attempt} of {max_attempts} in {} s, because the last one failed: {}]",
+            delay_ms.div_ceil(1000),
+            cut(error_message, 200)
+        ),
         Event::ExtensionError {
             extension_path,
             event,

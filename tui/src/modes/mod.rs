@@ -84,6 +84,15 @@ pub async fn report_failures(mut events: Subscription) {
                 error,
             } => say::warning(format_args!("{extension_path} failed at {event}: {error}")),
             Event::Notice { message } => say::warning(message),
+            Event::AutoRetryStart {
+                attempt,
+                max_attempts,
+                delay_ms,
+                error_message,
+            } => say::warning(format_args!(
+                "The model failed: {error_message} Attempt {attempt} of {max_attempts} follows in {} s.",
+                delay_ms.div_ceil(1000)
+            )),
             _ => {}
         }
     }

@@ -1,0 +1,224 @@
+//! Which failed answers are asked for again, and after how long (`kernel.md` §6.3, `providers.md`
+//! §7.2). A failure is known by its text: it is what sessions store and all wires share.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use pliant_sdk::message::{AssistantMessage, StopReason};
+use regex::{RegexSet, RegexSetBuilder};
+
+/// The settings `retry.*`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// Whether failed answers are asked for again.
+    pub enabled: bool,
+    /// Attempts after the first.
+    pub max_retries: u32,
+    /// Before the first of them; doubled for each further one.
+    pub base_delay_ms: u64,
+    /// The longest delay.
+    pub max_delay_ms: u64,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            max_retries: 3,
+            base_delay_ms: 2_000,
+            max_delay_ms: 60_000,
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// How long to wait before the attempt of that number, counted from 1.
+    #[must_use]
+    pub fn delay(&self, attempt: u32) -> Duration {
+        let factor = 1_u64
+            .checked_shl(attempt.saturating_sub(1))
+            .unwrap_or(u64::MAX);
+        let delay = self.base_delay_ms.saturating_mul(factor);
+        Duration::from_millis(delay.min(self.max_delay_ms))
+    }
+
+    /// Whether an attempt follows so many earlier ones (R7).
+    #[must_use]
+    pub fn allows(&self, attempts: u32, answer: &AssistantMessage) -> bool {
+        self.enabled && attempts < self.max_retries && is_retryable(answer)
+    }
+}
+
+/// A failure that may not happen again (R6).
+#[must_use]
+pub fn is_retryable(answer: &AssistantMessage) -> bool {
+    let text = answer.error_message.as_deref().unwrap_or_default();
+    answer.stop_reason == StopReason::Error
+        && !text.is_empty()
+        && !is_overflow(text)
+        && !matches(&EXHAUSTED, text)
+        && matches(&TRANSIENT, text)
+}
+
+/// The request was larger than the model takes (R20 a).
+#[must_use]
+pub fn is_overflow(text: &str) -> bool {
+    matches(&OVERFLOW, text) && !matches(&THROTTLED, text)
+}
+
+/// Patterns as data, compiled when a failure is first looked at.
+struct Patterns {
+    sources: &'static [&'static str],
+    compiled: OnceLock<RegexSet>,
+}
+
+impl Patterns {
+    const fn of(sources: &'static [&'static str]) -> Self {
+        Self {
+            sources,
+            compiled: OnceLock::new(),
+        }
+    }
+}
+
+fn matches(patterns: &Patterns, text: &str) -> bool {
+    let compiled = patterns.compiled.get_or_init(|| {
+        RegexSetBuilder::new(patterns.sources)
+            .case_insensitive(true)
+            .build()
+            // A test compiles them all.
+            .unwrap_or_else(|_| RegexSet::empty())
+    });
+    compiled.is_match(text)
+}
+
+/// Wordings of plans, quotas and bills: the same request would be refused again.
+static EXHAUSTED: Patterns = Patterns::of(&[
+    "GoUsageLimitError|FreeUsageLimitError|Monthly usage limit reached",
+    "available balance|insufficient_quota|out of budget|quota exceeded|billing",
+    "subscription_sharing_(usage|workplace_individual_usage)_limit_exceeded",
+    r#""code"\s*:\s*"?1308\b"#,
+]);
+
+/// Wordings of load, gateways, networks and cut streams.
+static TRANSIENT: Patterns = Patterns::of(&[
+    // Load and status.
+    "overloaded|server_busy|servers are currently busy|currently experiencing high demand",
+    "model is at capacity|rate.?limit|too many requests|throttl",
+    r"(^|[^0-9A-Za-z_.])(429|500|502|503|504|520|524|529)($|[^0-9A-Za-z_.]|\.($|\s))",
+    "service (is )?(temporarily )?unavailable|server.?error|internal.?error|ResourceExhausted",
+    "server had an error",
+    // Gateways.
+    "provider returned (an )?error|exceeded request buffer limit while retrying upstream",
+    "unable to forward upstream|upstream request failed|upstream_stream_read_error|upstream connect",
+    "stream was interrupted|http/2 stream failed|cut short after the reply had begun",
+    "stream disconnected before completion",
+    // Network.
+    "network error|connection (error|refused|lost|closed)|other side closed|fetch failed",
+    r"request to .* failed, reason:|getaddrinfo|ENOTFOUND|EAI_AGAIN",
+    r"\b(ECONNRESET|ECONNABORTED|ECONNREFUSED|ETIMEDOUT|EPIPE)\b",
+    "connection reset by peer|reset before headers|socket hang up|socket connection was closed",
+    "timed out|timeout|terminated|websocket (closed|error)|websocket connection limit reached",
+    "http2 request did not get a response|pending stream has been canceled",
+    // Streams that did not end as they should.
+    "ended without|ended before message_stop|ended before a terminal response event",
+    // Advice.
+    "retry delay|you can retry your request|try your request again|please retry your request",
+    "subscription_sharing_(usage|user)_unavailable",
+]);
+
+/// Wordings of requests that are too large.
+static OVERFLOW: Patterns = Patterns::of(&[
+    "(prompt|input|request|context) (is )?too (long|large)|input is too long",
+    "exceeds? (the )?(model'?s? )?(maximum )?(context|available context)",
+    "maximum (context|prompt) length|context (window|length|size) (exceeded|is)|input token limit",
+    "context_length_exceeded|model_context_window_exceeded|request_too_large",
+    "token limit exceeded|too many (input )?tokens|reduce the length of",
+    r"^\s*413\b",
+]);
+
+/// What sounds like [`OVERFLOW`] and is load.
+static THROTTLED: Patterns =
+    Patterns::of(&["rate.?limit|too many requests|throttl|service ?unavailable"]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(text: &str) -> AssistantMessage {
+        AssistantMessage {
+            stop_reason: StopReason::Error,
+            error_message: Some(text.to_owned()),
+            ..AssistantMessage::default()
+        }
+    }
+
+    #[test]
+    fn every_pattern_is_a_pattern() {
+        for patterns in [&EXHAUSTED, &TRANSIENT, &OVERFLOW, &THROTTLED] {
+            RegexSet::new(patterns.sources).unwrap();
+        }
+    }
+
+    #[test]
+    fn load_networks_and_cut_streams_are_retried() {
+        // R6, providers 7.2, P07
+        for text in [
+            "529: overloaded_error",
+            "503 status code (no body)",
+            "429: {\"message\":\"slow down\"}",
+            "Rate limit reached",
+            "rate_limit_error",
+            "500 Internal Server Error",
+            "Connection error.: connection refused",
+            "fetch failed: dns",
+            "Request timed out.",
+            "read ECONNRESET",
+            "Stream ended without finish_reason",
+            "Provider returned error",
+            "Server requested 90s retry delay (max: 60s).",
+            "The server had an error processing your request",
+            "Throttling error: Too many tokens, please wait before trying again.",
+            "got 502.",
+        ] {
+            assert!(is_retryable(&failed(text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn bills_mistakes_and_sizes_are_not() {
+        for text in [
+            "",
+            "429: You exceeded your current quota: insufficient_quota",
+            "402: billing",
+            "429 {\"code\": \"1308\"}",
+            "401: the key is wrong",
+            "400: max_tokens must be at most 4290",
+            "model gpt-500x not found",
+            "port 15002 is closed",
+            "400: This model's maximum context length is 8192 tokens",
+            "413 {\"error\":\"request_too_large\"}",
+            "prompt is too long: 210000 tokens > 200000 maximum",
+        ] {
+            assert!(!is_retryable(&failed(text)), "{text}");
+        }
+        let mut answer = failed("503");
+        answer.stop_reason = StopReason::Aborted;
+        assert!(!is_retryable(&answer));
+    }
+
+    #[test]
+    fn delays_double_up_to_a_limit_and_attempts_are_counted() {
+        // R5, R7
+        let policy = RetryPolicy::default();
+        let seconds = |attempt| policy.delay(attempt).as_secs();
+        assert_eq!([1, 2, 3, 6, 70].map(seconds), [2, 4, 8, 60, 60]);
+        let answer = failed("503");
+        assert!(policy.allows(2, &answer) && !policy.allows(3, &answer));
+        let off = RetryPolicy {
+            enabled: false,
+            ..policy
+        };
+        assert!(!off.allows(0, &answer));
+    }
+}
