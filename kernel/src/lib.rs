@@ -18,6 +18,8 @@ pub mod pipeline;
 
 pub mod run;
 
+pub mod compaction;
+
 pub mod agent;
 
 pub mod prompt;

@@ -69,7 +69,10 @@ fn timestamp(message: &Message) -> i64 {
     }
 }
 
-fn message_chars(message: &Message) -> u64 {
+/// Characters that a message adds to a request, in UTF-16 units, as services count them when they
+/// count characters (`kernel.md` R17). An image counts as if it had 4800.
+#[must_use]
+pub fn message_chars(message: &Message) -> u64 {
     match message {
         Message::System(message) => {
             let sections = message.sections.iter().flatten();
@@ -83,7 +86,11 @@ fn message_chars(message: &Message) -> u64 {
         Message::User(message) => content_chars(&message.content),
         Message::Assistant(message) => message.content.iter().map(block_chars).sum(),
         Message::ToolResult(message) => message.content.iter().map(block_chars).sum(),
-        _ => 0,
+        Message::BashExecution(bash) => utf16_len(&bash.command) + utf16_len(&bash.output),
+        Message::Custom(message) => content_chars(&message.content),
+        Message::CompactionSummary(message) => utf16_len(&message.summary),
+        Message::BranchSummary(message) => utf16_len(&message.summary),
+        Message::Other(_) => 0,
     }
 }
 

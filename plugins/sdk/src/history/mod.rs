@@ -25,7 +25,7 @@ mod damage;
 mod estimate;
 
 pub use damage::{Damage, Repair};
-pub use estimate::ContextEstimate;
+pub use estimate::{ContextEstimate, message_chars};
 pub use ids::{AnyId, IdRule, sanitize_id, short_hash, tool_name};
 pub use prompt::{patch_tools, render, render_update, replay};
 pub use repair::{NO_RESULT, Preparer, prepare, repairs};
