@@ -3,290 +3,28 @@
 
 #![allow(clippy::unwrap_used, reason = "test code")]
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+mod support;
+
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pliant_kernel::models::ModelWish;
 use pliant_kernel::pipeline::{Prompt, PromptError, WhenActive};
 use pliant_kernel::registry::{InProcess, Rank, Source};
-use pliant_kernel::session::{Disposition, PromptEnd, Session, Subscription};
+use pliant_kernel::session::Disposition;
 use pliant_kernel::tree::Lease;
 use pliant_kernel::{Kernel, KernelOptions, OpenOptions, SessionChoice};
 use pliant_sdk::command::{Command, CommandCtx, CommandSpec};
 use pliant_sdk::hook::{InputAnswer, InputEvent, ToolCallAnswer, ToolCallEvent};
-use pliant_sdk::message::{AssistantMessage, Message, StopReason, ToolCall, joined_text};
-use pliant_sdk::provider::{Provider, ProviderSpec, StreamOut, StreamRequest, Wire};
+use pliant_sdk::message::{AssistantMessage, Message, StopReason, joined_text};
+use pliant_sdk::provider::{StreamOut, StreamRequest, Wire};
 use pliant_sdk::stream::MessageWriter;
-use pliant_sdk::tool::{ExecutionMode, ToolCtx, ToolResult, ToolSpec};
-use pliant_sdk::{Error, Event, Model, Plugin, Tool};
+use pliant_sdk::tool::ExecutionMode;
+use pliant_sdk::{Error, Event, Plugin};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-/// What the scripted model does next.
-enum Reply {
-    Text(&'static str),
-    Calls(Vec<(&'static str, &'static str, Value)>),
-    Fail(&'static str),
-    /// Says something, then waits until it is dropped.
-    Hang(&'static str),
-}
-
-#[derive(Clone, Default)]
-struct Script {
-    replies: Arc<Mutex<VecDeque<Reply>>>,
-    requests: Arc<Mutex<Vec<Vec<Arc<Message>>>>>,
-}
-
-impl Script {
-    fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
-        Self {
-            replies: Arc::new(Mutex::new(replies.into_iter().collect())),
-            ..Self::default()
-        }
-    }
-
-    /// The requests so far, each as `role:text` lines.
-    fn requests(&self) -> Vec<Vec<String>> {
-        let show = |message: &Arc<Message>| match &**message {
-            Message::User(user) => format!("user:{}", user.content.joined_text("")),
-            Message::Assistant(answer) => format!("assistant:{}", joined_text(&answer.content, "")),
-            Message::ToolResult(result) => format!("result:{}", joined_text(&result.content, "")),
-            other => other.role().to_owned(),
-        };
-        self.requests
-            .lock()
-            .unwrap()
-            .iter()
-            .map(|request| request.iter().map(show).collect())
-            .collect()
-    }
-}
-
-struct ScriptedWire(Script);
-
-impl Wire for ScriptedWire {
-    fn api(&self) -> &'static str {
-        "scripted"
-    }
-
-    async fn stream(
-        &self,
-        request: StreamRequest,
-        out: StreamOut,
-    ) -> Result<AssistantMessage, Error> {
-        self.0
-            .requests
-            .lock()
-            .unwrap()
-            .push(request.messages.clone());
-        let reply = self.0.replies.lock().unwrap().pop_front();
-        match reply.ok_or_else(|| Error::failed("the script has no reply left"))? {
-            Reply::Fail(text) => Err(Error::failed(text)),
-            Reply::Text(text) => {
-                let mut writer = MessageWriter::new(request.answer(), &out);
-                text.split_inclusive(' ').for_each(|word| writer.text(word));
-                Ok(writer.finish(None))
-            }
-            Reply::Hang(text) => {
-                MessageWriter::new(request.answer(), &out).text(text);
-                std::future::pending().await
-            }
-            Reply::Calls(calls) => {
-                let mut writer = MessageWriter::new(request.answer(), &out);
-                for (id, name, arguments) in calls {
-                    let arguments = arguments.as_object().cloned().unwrap_or_default();
-                    writer.tool_call(ToolCall {
-                        id: id.into(),
-                        name: name.into(),
-                        arguments,
-                        ..ToolCall::default()
-                    });
-                }
-                Ok(writer.finish(None))
-            }
-        }
-    }
-}
-
-struct ScriptedProvider;
-
-impl Provider for ScriptedProvider {
-    fn spec(&self) -> ProviderSpec {
-        ProviderSpec {
-            name: "fake".into(),
-            keyless: true,
-            ..ProviderSpec::default()
-        }
-    }
-
-    fn models(&self) -> Vec<Model> {
-        vec![Model {
-            id: "m".into(),
-            provider: "fake".into(),
-            api: "scripted".into(),
-            ..Model::default()
-        }]
-    }
-}
-
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct EchoInput {
-    text: String,
-    /// Milliseconds to wait first.
-    wait: Option<u64>,
-}
-
-/// Answers its text, after a pause if asked; counts how often it ran.
-#[derive(Clone, Default)]
-struct Echo {
-    name: &'static str,
-    mode: ExecutionMode,
-    ran: Arc<AtomicUsize>,
-    running: Arc<Notify>,
-}
-
-impl Tool for Echo {
-    type Input = EchoInput;
-
-    fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            execution_mode: self.mode,
-            ..ToolSpec::new(self.name, "Say it back.")
-        }
-    }
-
-    async fn execute(&self, input: EchoInput, ctx: ToolCtx) -> Result<ToolResult, Error> {
-        self.ran.fetch_add(1, Ordering::SeqCst);
-        ctx.update(&ToolResult::text("so far"));
-        self.running.notify_one();
-        if let Some(ms) = input.wait {
-            ctx.host().sleep_ms(ms).await?;
-        }
-        Ok(ToolResult::text(input.text))
-    }
-}
-
-fn echo(name: &'static str) -> Echo {
-    Echo {
-        name,
-        ..Echo::default()
-    }
-}
-
-struct Scene {
-    session: Session,
-    events: Subscription,
-    script: Script,
-    _dir: tempfile::TempDir,
-}
-
-/// A new session with the scripted model.
-async fn open_session(kernel: &Kernel) -> Session {
-    let open = OpenOptions {
-        session: SessionChoice::New,
-        model: ModelWish {
-            provider: Some("fake".into()),
-            model: Some("m".into()),
-        },
-        ..OpenOptions::default()
-    };
-    kernel.open_session(open).await.unwrap()
-}
-
-async fn scene(script: Script, plugin: Plugin) -> Scene {
-    scene_with(script, plugin, json!({"retry": {"baseDelayMs": 1}})).await
-}
-
-async fn scene_with(script: Script, plugin: Plugin, settings: Value) -> Scene {
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::create_dir(dir.path().join("agent")).unwrap();
-    std::fs::write(dir.path().join("agent/settings.json"), settings.to_string()).unwrap();
-    let options = KernelOptions::new(dir.path().to_path_buf(), dir.path().join("agent"));
-    let kernel = Kernel::boot(options).unwrap();
-    let fake = Plugin::new()
-        .wire(ScriptedWire(script.clone()))
-        .provider(ScriptedProvider);
-    for (name, plugin) in [("fake", fake), ("extension", plugin)] {
-        let source = Source::inline(name, Rank::User);
-        kernel
-            .registry()
-            .publish(Arc::new(InProcess::new(source, plugin).unwrap()));
-    }
-    let session = open_session(&kernel).await;
-    let events = session.subscribe();
-    Scene {
-        session,
-        events,
-        script,
-        _dir: dir,
-    }
-}
-
-impl Scene {
-    async fn prompt(&self, text: &str) -> PromptEnd {
-        let end = self.session.prompt(Prompt::text(text), |_| ());
-        tokio::time::timeout(Duration::from_secs(10), end)
-            .await
-            .expect("settles")
-            .expect("is accepted")
-    }
-
-    /// The events so far, as short words.
-    fn events(&mut self) -> Vec<String> {
-        let mut words = Vec::new();
-        while let Ok(event) = self.events.try_recv() {
-            words.extend(word(&event));
-        }
-        words
-    }
-}
-
-fn word(event: &Event) -> Option<String> {
-    let json = serde_json::to_value(event).unwrap();
-    let kind = json["type"].as_str().unwrap().to_owned();
-    Some(match event {
-        Event::MessageUpdate { .. } => return None,
-        Event::MessageStart { message } | Event::MessageEnd { message } => {
-            format!("{kind} {}", message.role())
-        }
-        Event::ToolExecutionStart { tool_call_id, .. }
-        | Event::ToolExecutionUpdate { tool_call_id, .. }
-        | Event::ToolExecutionEnd { tool_call_id, .. } => format!("{kind} {tool_call_id}"),
-        Event::QueueUpdate {
-            steering,
-            follow_up,
-        } => format!("{kind} {steering:?} {follow_up:?}"),
-        Event::ExtensionError { event, .. } => format!("{kind} {event}"),
-        Event::AgentEnd {
-            will_retry: true, ..
-        } => format!("{kind} willRetry"),
-        Event::AutoRetryStart {
-            attempt,
-            max_attempts,
-            ..
-        } => format!("{kind} {attempt}/{max_attempts}"),
-        Event::AutoRetryEnd {
-            success,
-            attempt,
-            final_error,
-        } => format!("{kind} {success} {attempt} {final_error:?}"),
-        _ => kind,
-    })
-}
-
-fn calls<const N: usize>(calls: [(&'static str, &'static str, Value); N]) -> Reply {
-    Reply::Calls(calls.to_vec())
-}
-
-fn result_texts(session: &Session) -> Vec<(String, bool)> {
-    let result = |message: &Arc<Message>| match &**message {
-        Message::ToolResult(result) => Some((joined_text(&result.content, ""), result.is_error)),
-        _ => None,
-    };
-    session.messages().iter().filter_map(result).collect()
-}
+use support::*;
 
 #[tokio::test]
 async fn a_prompt_passes_in_the_order_of_events_that_clients_rely_on() {
@@ -1037,7 +775,7 @@ async fn a_session_whose_model_is_gone_says_so_and_goes_on_with_another() {
             .replace("\"model\":\"m\"", "\"model\":\"gone\""),
     )
     .unwrap();
-    let cwd = first._dir.path().to_path_buf();
+    let cwd = first.dir.path().to_path_buf();
     let kernel = Kernel::boot(KernelOptions::new(cwd.clone(), cwd.join("agent"))).unwrap();
     let fake = Plugin::new()
         .wire(ScriptedWire(Script::default()))

@@ -56,7 +56,7 @@ pub fn prepare(
         .ok_or(CompactionError::Nothing)?;
     let history = range.messages(0, cut.turn_start);
     let turn_prefix = range.messages(cut.turn_start, cut.kept_from);
-    if !history.iter().chain(&turn_prefix).any(is_said) {
+    if history.is_empty() && turn_prefix.is_empty() {
         return Err(CompactionError::Nothing);
     }
     let summarised = || history.iter().chain(&turn_prefix);
@@ -159,8 +159,12 @@ impl Range<'_> {
             && !edits_others
     }
 
+    /// What a summary can tell of. The prompt is no part of it: the compaction keeps it (S33).
     fn messages(&self, from: usize, to: usize) -> Vec<Arc<Message>> {
-        (from..to).flat_map(|at| self.said(at)).cloned().collect()
+        let told =
+            |message: &&Arc<Message>| !matches!(***message, Message::System(_) | Message::Other(_));
+        let said = (from..to).flat_map(|at| self.said(at));
+        said.filter(told).cloned().collect()
     }
 
     fn said(&self, at: usize) -> &[Arc<Message>] {
@@ -191,9 +195,4 @@ fn starts_turn(message: &Arc<Message>) -> bool {
             | Message::Custom(_)
             | Message::BranchSummary(_)
     )
-}
-
-/// Something a summary can tell of.
-fn is_said(message: &Arc<Message>) -> bool {
-    !matches!(**message, Message::System(_) | Message::Other(_))
 }

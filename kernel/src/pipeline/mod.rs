@@ -80,6 +80,8 @@ pub enum PromptError {
         "The agent is at work. Send the prompt as \"steer\" (before its next request) or as \"followUp\" (when it would stop)."
     )]
     Busy,
+    #[error("The conversation is being compacted. Send the prompt when that has ended.")]
+    Compacting,
     #[error("The prompt is empty. Say what you want done.")]
     Empty,
     #[error(

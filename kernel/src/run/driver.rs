@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::loadout::Loadout;
-use super::{RunHost, hooks, prepare};
+use super::{RunHost, after, hooks, prepare};
 use crate::agent::{Answer, Driver, NextStep, ToolRunner, Verdict, declare_tools};
 use crate::models::ModelRequest;
 use crate::prompt::PromptState;
@@ -19,8 +19,8 @@ use crate::registry::Snapshot;
 
 /// One session run.
 pub(super) struct RunDriver<'a, H> {
-    host: &'a H,
-    cancel: &'a CancellationToken,
+    pub(super) host: &'a H,
+    pub(super) cancel: &'a CancellationToken,
     state: Mutex<TurnState>,
 }
 
@@ -34,6 +34,11 @@ struct TurnState {
     begins: bool,
     /// Times the failed answer was asked for again (R7, R8).
     attempts: u32,
+    /// The conversation was compacted because a request did not fit, and nothing good came since
+    /// (R22, R23).
+    recovered: bool,
+    /// A compaction failed in this run.
+    compaction_failed: bool,
 }
 
 impl<'a, H: RunHost> RunDriver<'a, H> {
@@ -53,6 +58,8 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
                 prompt,
                 begins: true,
                 attempts: 0,
+                recovered: false,
+                compaction_failed: false,
             }),
         }
     }
@@ -103,9 +110,7 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
             error_message: error_of(failed).unwrap_or_default(),
         })
         .await;
-        for entry in self.host.omit(failed)? {
-            self.emit(Event::EntryAppended { entry }).await;
-        }
+        self.omit(failed).await?;
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => {
@@ -114,6 +119,31 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
             }
             () = tokio::time::sleep(delay) => Ok(true),
         }
+    }
+
+    /// Leaves a stored answer out of later requests (R9).
+    pub(super) async fn omit(&self, answer: &Arc<Message>) -> Result<(), Error> {
+        for entry in self.host.omit(answer)? {
+            self.emit(Event::EntryAppended { entry }).await;
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    /// Whether a request that did not fit may be made shorter: once until something good comes (R22).
+    pub(super) fn may_recover(&self) -> bool {
+        !std::mem::replace(&mut self.lock().recovered, true)
+    }
+
+    pub(super) fn compaction_failed(&self) -> bool {
+        self.lock().compaction_failed
+    }
+
+    pub(super) fn note_failed_compaction(&self) {
+        self.lock().compaction_failed = true;
     }
 
     /// No other attempt follows: says how a series of them ended, if there was one.
@@ -152,6 +182,7 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
         let Message::User(user) = &**message else {
             return;
         };
+        self.lock().recovered = false;
         if let Some((steering, follow_up)) = self.host.delivered(&user.content.joined_text("")) {
             self.host
                 .publish(Event::QueueUpdate {
@@ -189,6 +220,12 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
         if answer.is_some_and(|answer| !answer.stop_reason.is_failure()) {
             self.end_retry(true, None).await;
         }
+        let good = |answer: &AssistantMessage| {
+            !matches!(answer.stop_reason, StopReason::Error | StopReason::Length)
+        };
+        if answer.is_some_and(good) {
+            self.lock().recovered = false;
+        }
         Ok(message)
     }
 
@@ -200,8 +237,10 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
         self.host.take_follow_up()
     }
 
-    /// The prompt is compared afresh, so a tool or section that changed takes effect now (R12).
+    /// The conversation may have to become shorter first; then the prompt is compared afresh, so a tool
+    /// or section that changed takes effect now (R12).
     async fn prepare_next_turn(&self) -> Result<Vec<Message>, Error> {
+        after::between_turns(self).await;
         let patch = {
             let state = self.lock();
             prepare::patch(self.host, &state.prompt)

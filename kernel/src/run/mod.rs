@@ -1,14 +1,19 @@
 //! From an accepted prompt to settled: prepare the messages, run the loop, decide what comes after,
 //! settle. The run reads and changes a session through [`RunHost`] alone.
 
-mod convert;
 mod driver;
-mod hooks;
-mod loadout;
 mod prepare;
-mod repair;
+
+mod after;
+mod compact;
 mod retry;
 mod settle;
+mod summary;
+
+mod convert;
+mod hooks;
+mod loadout;
+mod repair;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +25,12 @@ use pliant_sdk::{Error, Event, Message, Model};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent;
+use crate::compaction::CompactionSettings;
 use crate::models::ModelClient;
 use crate::registry::{HandlerFailure, Registry, Snapshot, Source};
+use crate::tree::{Compaction, EntryId, SessionTree};
 
+pub use compact::compact;
 pub use loadout::Loadout;
 pub use repair::{Transcript, repair_notice};
 pub use retry::{RetryPolicy, is_overflow, is_retryable};
@@ -74,6 +82,21 @@ pub trait RunHost: Send + Sync {
     /// # Errors
     /// When it cannot be written; nothing changed then (S12).
     fn omit(&self, message: &Arc<Message>) -> Result<Vec<serde_json::Value>, Error>;
+
+    /// How the conversation of this model is compacted.
+    ///
+    /// # Errors
+    /// When the settings are wrong.
+    fn compaction_settings(&self, model: &Model) -> Result<CompactionSettings, Error>;
+
+    /// Looks at the session's tree.
+    fn look<T>(&self, look: impl FnOnce(&SessionTree) -> T) -> T;
+
+    /// Stores a compaction at the end of the branch and answers its id.
+    ///
+    /// # Errors
+    /// When it cannot be written; nothing changed then (S12).
+    fn append_compaction(&self, compaction: Compaction) -> Result<EntryId, Error>;
 
     /// What was stored so far has to reach the disk; nobody waits for it.
     fn run_boundary(&self);
@@ -131,42 +154,20 @@ pub async fn run<H: RunHost>(
     started: impl FnOnce() + Send,
 ) -> RunEnd {
     let driver = driver::RunDriver::new(host, cancel);
-    let prompts = prepare::messages(host, &driver.prompt_state(), prompt);
+    after::before_prompt(&driver).await;
+    let mut prompts = prepare::messages(host, &driver.prompt_state(), prompt);
     started();
     let mut end = RunEnd::default();
-    let mut prompts = Some(prompts);
     loop {
-        let outcome = agent::run(&driver, prompts.take().unwrap_or_default(), cancel).await;
-        end.last = outcome
-            .messages
-            .iter()
-            .rev()
-            .find(|m| m.as_assistant().is_some())
-            .cloned()
-            .or(end.last);
-        end.failure = outcome.failure;
-        let answer = outcome
-            .messages
-            .iter()
-            .rev()
-            .find(|m| m.as_assistant().is_some());
-        let answer = answer.filter(|_| end.failure.is_none()).cloned();
-        let again = answer.filter(|answer| driver.may_retry(answer));
-        driver
-            .low_level_end(outcome.messages, again.is_some())
-            .await;
-        match again {
-            Some(failed) => match driver.retry(&failed).await {
-                Ok(true) => continue,
-                Ok(false) => {}
-                Err(failure) => end.failure = Some(failure),
-            },
-            None => driver.give_up(end.last.as_ref()).await,
+        let outcome = agent::run(&driver, prompts, cancel).await;
+        prompts = Vec::new();
+        if after::goes_on(&driver, outcome, &mut end).await {
+            continue;
         }
-        // Only handlers of `agent_end` can have queued something: the loop drains both queues.
         if host.begin_settling(end.failure.is_some() || cancel.is_cancelled()) {
             break;
         }
+        prompts = prepare::queued(host);
     }
     settle::settle(&driver, cancel.is_cancelled()).await;
     end

@@ -1,5 +1,6 @@
-//! Who has the session: nobody, a run, or a run that is settling. Claiming is atomic (P6), queues take
-//! messages only while a run can still deliver them, and what arrives while a run settles waits.
+//! Who has the session: nobody, a run, a run that is settling, or a compaction that the user asked for.
+//! Claiming is atomic (P6), queues take messages only while a run can still deliver them, and what
+//! arrives while a run settles waits.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,9 +20,10 @@ enum Holder {
     Nobody,
     Run(CancellationToken),
     Settling,
+    Compaction(CancellationToken),
 }
 
-/// The session claimed for one run; free again when this is dropped.
+/// The session claimed for one run or compaction; free again when this is dropped.
 pub(super) struct Claimed {
     claims: Arc<Claims>,
     pub(super) cancel: CancellationToken,
@@ -37,11 +39,21 @@ impl Drop for Claimed {
 impl Claims {
     /// Claims the session for a run that `cancel` can end; `None` while another one has it.
     pub(super) fn claim(self: &Arc<Self>, cancel: CancellationToken) -> Option<Claimed> {
+        self.claim_as(Holder::Run(cancel.clone()), cancel)
+    }
+
+    /// Claims the session for a compaction of its own.
+    pub(super) fn claim_for_compaction(self: &Arc<Self>) -> Option<Claimed> {
+        let cancel = CancellationToken::new();
+        self.claim_as(Holder::Compaction(cancel.clone()), cancel)
+    }
+
+    fn claim_as(self: &Arc<Self>, claimer: Holder, cancel: CancellationToken) -> Option<Claimed> {
         let mut holder = self.holder();
         if !matches!(*holder, Holder::Nobody) {
             return None;
         }
-        *holder = Holder::Run(cancel.clone());
+        *holder = claimer;
         Some(Claimed {
             claims: Arc::clone(self),
             cancel,
@@ -51,6 +63,11 @@ impl Claims {
     /// Whether a run is active; one that is settling no longer is (R3).
     pub(super) fn is_running(&self) -> bool {
         matches!(*self.holder(), Holder::Run(_))
+    }
+
+    /// Whether the user asked for a compaction that is not done.
+    pub(super) fn is_compacting(&self) -> bool {
+        matches!(*self.holder(), Holder::Compaction(_))
     }
 
     /// Does something while a run is active and cannot begin to settle; `None` when none is.
@@ -69,9 +86,9 @@ impl Claims {
         settles
     }
 
-    /// Asks an active run to stop.
+    /// Asks an active run or compaction to stop.
     pub(super) fn cancel(&self) {
-        if let Holder::Run(cancel) = &*self.holder() {
+        if let Holder::Run(cancel) | Holder::Compaction(cancel) = &*self.holder() {
             cancel.cancel();
         }
     }

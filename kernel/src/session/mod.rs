@@ -2,6 +2,7 @@
 //! selection, passes prompts through the pipeline, and starts runs.
 
 mod claim;
+mod compact;
 mod disk;
 mod events;
 mod queue;
@@ -233,13 +234,13 @@ impl Session {
         self.wait_idle().await;
     }
 
-    /// Asks the active run, and commands that run beside it, to stop, without waiting for them.
+    /// Asks the active run or compaction, and commands that run beside it, to stop, without waiting for them.
     pub fn cancel(&self) {
         self.0.claims.cancel();
         std::mem::take(&mut *lock(&self.0.abort)).cancel();
     }
 
-    /// Returns when no run is active and the last one has settled.
+    /// Returns when no run or compaction is active and the last run has settled.
     pub async fn wait_idle(&self) {
         self.0.claims.idle().await;
     }
@@ -356,6 +357,9 @@ impl Session {
                     }
                     Err(back) => prompt = *back,
                 }
+            }
+            if self.0.claims.is_compacting() {
+                return Err(PromptError::Compacting);
             }
             self.0.claims.settled().await;
         };

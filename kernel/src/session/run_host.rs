@@ -9,11 +9,12 @@ use pliant_sdk::provider::StreamOptions;
 use pliant_sdk::{Error, Event, Message, Model};
 
 use super::{Delivery, Shared, lock};
+use crate::compaction::CompactionSettings;
 use crate::host::actions::{Actions, HostUi};
 use crate::models::ModelClient;
 use crate::registry::{HandlerFailure, MakeServices, Registry, Snapshot, Source};
 use crate::run::{Loadout, RetryPolicy, RunHost, Selection};
-use crate::tree::Replacement;
+use crate::tree::{Compaction, EntryBody, EntryId, Replacement, SessionTree};
 
 impl RunHost for Arc<Shared> {
     fn registry(&self) -> &Registry {
@@ -125,6 +126,21 @@ impl RunHost for Arc<Shared> {
             .edit_context(&id, Replacement::Omit)
             .map_err(|error| Error::failed(error.to_string()))?;
         Ok(serde_json::from_str(&edit.raw()).into_iter().collect())
+    }
+
+    fn compaction_settings(&self, model: &Model) -> Result<CompactionSettings, Error> {
+        CompactionSettings::of(&self.equipment.settings, model)
+    }
+
+    fn look<T>(&self, look: impl FnOnce(&SessionTree) -> T) -> T {
+        look(&self.tree())
+    }
+
+    fn append_compaction(&self, compaction: Compaction) -> Result<EntryId, Error> {
+        match self.tree().append(EntryBody::Compaction(compaction)) {
+            Ok(entry) => Ok(entry.id().clone()),
+            Err(error) => Err(Error::failed(error.to_string())),
+        }
     }
 
     fn run_boundary(&self) {

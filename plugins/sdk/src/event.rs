@@ -146,6 +146,47 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         final_error: Option<String>,
     },
+    /// The conversation is about to be compacted.
+    CompactionStart {
+        /// Why.
+        reason: CompactionReason,
+    },
+    /// A compaction is over.
+    CompactionEnd {
+        /// Why there was one.
+        reason: CompactionReason,
+        /// What came of it, if it was done.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<CompactionResult>,
+        /// The user stopped it.
+        aborted: bool,
+        /// The request that did not fit follows once more.
+        will_retry: bool,
+        /// Why it was not done, unless the user stopped it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error_message: Option<String>,
+    },
+    /// A summary that failed will be asked for again.
+    SummarizationRetryScheduled {
+        /// Counted from 1.
+        attempt: u32,
+        /// Attempts there will be at most.
+        max_attempts: u32,
+        /// Until the request, milliseconds.
+        delay_ms: u64,
+        /// Why the last one failed.
+        error_message: String,
+    },
+    /// A summary is asked for again now.
+    SummarizationRetryAttemptStart {
+        /// What it is for.
+        source: SummarySource,
+        /// Why the conversation is compacted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<CompactionReason>,
+    },
+    /// A series of attempts at a summary is over.
+    SummarizationRetryFinished,
     /// Something the user should know, such as what another program did to the session's file. An
     /// addition of pliant; clients that do not know it pass it by.
     Notice {
@@ -161,4 +202,47 @@ pub enum Event {
         /// What, in a sentence.
         error: String,
     },
+}
+
+/// Why a conversation is compacted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CompactionReason {
+    /// The user wanted it.
+    Manual,
+    /// The context left too little room.
+    Threshold,
+    /// A request did not fit.
+    Overflow,
+}
+
+/// What a summary is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SummarySource {
+    /// A compaction.
+    Compaction,
+    /// A branch that was left.
+    BranchSummary,
+}
+
+/// What came of a compaction (`kernel.md` R27).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CompactionResult {
+    /// Stands for what was said before.
+    pub summary: String,
+    /// First entry before the compaction that stays in the context; the compaction's own id when none
+    /// does.
+    pub first_kept_entry_id: String,
+    /// Tokens of the context before.
+    pub tokens_before: u64,
+    /// Tokens of the context now, estimated.
+    pub estimated_tokens_after: u64,
+    /// What the summary cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// Files that were read and changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
 }
