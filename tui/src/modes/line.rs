@@ -4,7 +4,9 @@
 use std::io::{BufRead, Write};
 use std::pin::pin;
 
+use pliant_kernel::compaction::CompactionError;
 use pliant_kernel::session::{Session, Subscription};
+use pliant_sdk::event::CompactionReason;
 use pliant_sdk::message::Message;
 use pliant_sdk::{Event, StreamEvent};
 use tokio::sync::mpsc;
@@ -60,7 +62,7 @@ impl Talk<'_> {
             None => "without a model".to_owned(),
         };
         self.screen.write(&format!(
-            "pliant, {with}. Ctrl-C stops an answer; /quit or Ctrl-D ends.\n"
+            "pliant, {with}. Ctrl-C stops an answer; /compact shortens the conversation; /quit or Ctrl-D ends.\n"
         ));
     }
 
@@ -79,12 +81,15 @@ impl Talk<'_> {
                 Next::Answer(line) => line,
                 Next::End(status) => return Ok(status),
             };
-            match line.trim() {
+            let status = match line.trim() {
                 "" => continue,
                 "/quit" | "/exit" => return Ok(0),
-                _ => {}
-            }
-            if let Some(status) = self.answer(line).await? {
+                typed => match focus_of_compaction(typed) {
+                    Some(focus) => self.compact(focus).await,
+                    None => self.answer(line).await,
+                },
+            };
+            if let Some(status) = status {
                 return Ok(status);
             }
         }
@@ -117,10 +122,39 @@ impl Talk<'_> {
         }
     }
 
-    /// Runs one prompt and shows what it tells; answers a status when the process is to end.
-    async fn answer(&mut self, line: String) -> anyhow::Result<Option<u8>> {
+    /// Runs one prompt; answers a status when the process is to end.
+    async fn answer(&mut self, line: String) -> Option<u8> {
         let prompts = Prompts::to(self.session);
-        let mut running = pin!(prompts.run(line));
+        let running = async {
+            match prompts.run(line).await {
+                Ok(end) => end.failure.map(|failure| failure.to_string()),
+                Err(refusal) => Some(refusal.to_string()),
+            }
+        };
+        self.watch(running, || prompts.stop()).await
+    }
+
+    /// Compacts the conversation; answers a status when the process is to end.
+    async fn compact(&mut self, focus: &str) -> Option<u8> {
+        let session = self.session;
+        let running = async {
+            match session.compact(Some(focus)).await {
+                // That one is in the events.
+                Ok(_) | Err(CompactionError::Aborted) => None,
+                Err(error) => Some(error.to_string()),
+            }
+        };
+        self.watch(running, || session.cancel()).await
+    }
+
+    /// Shows what something tells that answers a complaint; `stop` asks it to end. Answers a status
+    /// when the process is to end.
+    async fn watch(
+        &mut self,
+        running: impl Future<Output = Option<String>>,
+        stop: impl Fn(),
+    ) -> Option<u8> {
+        let mut running = pin!(running);
         let mut limit = pin!(patience());
         let mut asked = None;
         let end = loop {
@@ -128,12 +162,12 @@ impl Talk<'_> {
                 biased;
                 status = self.signals.next() => {
                     if asked == Some(INTERRUPT) {
-                        return Ok(Some(status));
+                        return Some(status);
                     }
                     asked = Some(status);
                     // The terminal has shown `^C`.
                     self.screen.in_line |= status == INTERRUPT;
-                    prompts.stop();
+                    stop();
                     limit.set(patience());
                 }
                 Some(event) = self.events.recv() => self.screen.show(&event),
@@ -146,11 +180,10 @@ impl Talk<'_> {
         self.screen.end_line();
         match end {
             // The prompt stays: what is wrong may be mended meanwhile.
-            Some(Ok(end)) => end.failure.iter().for_each(say::error),
-            Some(Err(refusal)) => say::error(refusal),
+            Some(complaint) => complaint.iter().for_each(say::error),
             None => say::warning("What was running did not stop in time and was dropped."),
         }
-        Ok(asked.filter(|status| *status != INTERRUPT))
+        asked.filter(|status| *status != INTERRUPT)
     }
 
     fn show_waiting(&mut self) {
@@ -158,6 +191,12 @@ impl Talk<'_> {
             self.screen.show(&event);
         }
     }
+}
+
+/// What `/compact` is to keep in mind; `None` for a line that is something else.
+fn focus_of_compaction(line: &str) -> Option<&str> {
+    let focus = line.strip_prefix("/compact")?;
+    (focus.is_empty() || focus.starts_with(char::is_whitespace)).then(|| focus.trim())
 }
 
 /// Lines of the terminal, read on a thread of their own, one at a time, so that nothing is read
@@ -294,6 +333,40 @@ fn rendered(event: &Event) -> Option<Shown> {
             delay_ms.div_ceil(1000),
             cut(error_message, 200)
         ),
+        Event::CompactionStart { reason } => {
+            format!(
+                "[compacting the conversation, because {}]",
+                because(*reason)
+            )
+        }
+        // Whoever asked for it is answered the error.
+        Event::CompactionEnd {
+            reason: CompactionReason::Manual,
+            error_message: Some(_),
+            ..
+        } => return None,
+        Event::CompactionEnd {
+            result,
+            error_message,
+            ..
+        } => match (result, error_message) {
+            (Some(done), _) => format!(
+                "[compacted: about {} tokens instead of {}]",
+                done.estimated_tokens_after, done.tokens_before
+            ),
+            (None, Some(message)) => format!("[{message}]"),
+            (None, None) => "[the compaction was stopped]".to_owned(),
+        },
+        Event::SummarizationRetryScheduled {
+            attempt,
+            max_attempts,
+            delay_ms,
+            error_message,
+        } => format!(
+            "[attempt {attempt} of {max_attempts} at the summary in {} s, because the last one failed: {}]",
+            delay_ms.div_ceil(1000),
+            cut(error_message, 200)
+        ),
         Event::ExtensionError {
             extension_path,
             event,
@@ -302,6 +375,14 @@ fn rendered(event: &Event) -> Option<Shown> {
         _ => return None,
     };
     Some(Shown::Line(line))
+}
+
+fn because(reason: CompactionReason) -> &'static str {
+    match reason {
+        CompactionReason::Manual => "you asked for it",
+        CompactionReason::Threshold => "it fills the model's context window",
+        CompactionReason::Overflow => "the request did not fit into the model's context window",
+    }
 }
 
 /// The arguments in one short line: their values, strings bare.
@@ -334,5 +415,12 @@ mod tests {
             "a b 3"
         );
         assert_eq!(cut(&"x ".repeat(100), 5), "x x x…");
+    }
+
+    #[test]
+    fn a_compaction_is_asked_for_by_its_whole_name() {
+        assert_eq!(focus_of_compaction("/compact"), Some(""));
+        assert_eq!(focus_of_compaction("/compact the tests"), Some("the tests"));
+        assert_eq!(focus_of_compaction("/compactness"), None);
     }
 }

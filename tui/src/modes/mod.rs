@@ -93,6 +93,10 @@ pub async fn report_failures(mut events: Subscription) {
                 "The model failed: {error_message} Attempt {attempt} of {max_attempts} follows in {} s.",
                 delay_ms.div_ceil(1000)
             )),
+            Event::CompactionEnd {
+                error_message: Some(message),
+                ..
+            } => say::warning(message),
             _ => {}
         }
     }
