@@ -219,3 +219,30 @@ fn a_command_that_never_ends_ends_with_a_signal() {
     talk.ends(143);
     server.finish();
 }
+
+#[test]
+fn the_conversation_is_compacted_when_the_user_says_so() {
+    // R25
+    let replies = ["Hello to whoever sits there.", "A summary.", "Here."].map(reply::text);
+    let server = ModelServer::start(replies);
+    let home = TempHome::with_model(&server);
+    home.settings(json!({"compaction": {"keepRecentTokens": 5}}));
+    let mut talk = Talk::start(&home, &["Greet me."]);
+    let shown = format!("{GREETING}> Greet me.\nHello to whoever sits there.\n> ");
+    talk.shows(&shown);
+    talk.keys("/compact the greeting\n");
+    let shown = format!(
+        "{shown}/compact the greeting\n[compacting the conversation, because you asked for it]\n[compacted: about "
+    );
+    talk.shows_in_the_end(&shown, "]\n> ");
+    talk.keys("/compact\n");
+    talk.shows_in_the_end(&shown, "nothing has been said since.\n> ");
+    talk.keys("Where are you?\n");
+    talk.shows_in_the_end(&shown, "Where are you?\nHere.\n> ");
+    talk.keys("/quit\n");
+    talk.ends(0);
+    let requests = server.finish();
+    let asked = requests[1].conversation().remove(0).1;
+    assert!(asked.ends_with("Additional focus: the greeting"), "{asked}");
+    assert_eq!(requests[2].conversation().len(), 3);
+}

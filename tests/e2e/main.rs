@@ -2,6 +2,7 @@
 
 mod abi;
 mod bad_input;
+mod compaction;
 mod guide;
 mod held;
 mod line;
