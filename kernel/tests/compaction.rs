@@ -5,13 +5,15 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pliant_kernel::compaction::CompactionError;
-use pliant_kernel::pipeline::{Prompt, PromptError};
+use pliant_kernel::pipeline::{Prompt, PromptError, WhenActive};
 use pliant_sdk::message::{Message, joined_text};
 use pliant_sdk::{Event, Plugin};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use support::*;
 
@@ -306,9 +308,53 @@ async fn an_answer_that_was_cut_short_by_a_full_window_is_asked_for_again() {
     );
 }
 
+/// Queues a prompt that is to be answered when the run would stop.
+async fn follow_up(scene: &Scene, text: &str) {
+    let queued = Prompt {
+        when_active: Some(WhenActive::FollowUp),
+        ..Prompt::text(text)
+    };
+    scene.session.prompt(queued, |_| ()).await.unwrap();
+}
+
 #[tokio::test]
-async fn what_is_queued_meanwhile_is_answered_afterwards() {
-    // R24: a threshold after the run goes on only with what is queued
+async fn what_is_queued_during_a_compaction_is_answered_after_it() {
+    // §6.2 (6), R24, P29
+    let let_go = Arc::new(Notify::new());
+    let replies = [
+        costly(
+            "A long answer that stays as it is, word for word, as the last one.",
+            10_000,
+        ),
+        Reply::When(Arc::clone(&let_go), "SUMMARY"),
+        Reply::Text("Later it is."),
+    ];
+    let mut scene = open(replies).await;
+    let session = scene.session.clone();
+    let run = tokio::spawn(async move { session.prompt(Prompt::text("first"), |_| ()).await });
+    second_request(&scene).await;
+    follow_up(&scene, "later").await;
+    let_go.notify_one();
+    let end = run.await.unwrap().unwrap();
+    assert_eq!(said(&end.last.unwrap()), "Later it is.");
+    let requests = scene.script.requests();
+    assert_eq!(requests.len(), 3);
+    assert_eq!(requests[2].last().unwrap(), "user:later");
+    assert_eq!(
+        told(&mut scene),
+        [
+            "agent_end",
+            "compaction_start Threshold",
+            "compaction_end Threshold done",
+            "agent_end",
+            "agent_settled"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn an_abort_ends_a_compaction_of_a_run_and_leaves_what_is_queued() {
+    // R51, L11, invariant 27
     let replies = [
         costly(
             "A long answer that stays as it is, word for word, as the last one.",
@@ -316,24 +362,28 @@ async fn what_is_queued_meanwhile_is_answered_afterwards() {
         ),
         Reply::Hang("SUM"),
     ];
-    let scene = open(replies).await;
+    let mut scene = open(replies).await;
     let session = scene.session.clone();
     let run = tokio::spawn(async move { session.prompt(Prompt::text("first"), |_| ()).await });
     second_request(&scene).await;
-    let queued = Prompt {
-        when_active: Some(pliant_kernel::pipeline::WhenActive::FollowUp),
-        ..Prompt::text("later")
-    };
-    scene.session.prompt(queued, |_| ()).await.unwrap();
+    follow_up(&scene, "later").await;
     scene.session.abort().await;
     run.await.unwrap().unwrap();
+    assert_eq!(
+        told(&mut scene)[1..],
+        [
+            "compaction_start Threshold",
+            "compaction_end Threshold aborted",
+            "agent_settled"
+        ]
+    );
     assert!(entries(&scene, "compaction").is_empty());
-    // An abort leaves it queued; it joins the next run (L11).
-    // Before that the conversation is compacted after all (P37).
+    // Before the next run the conversation is compacted after all (P37).
     let next = ["SUMMARY", "One.", "Two."].map(Reply::Text);
     scene.script.replies.lock().unwrap().extend(next);
     scene.prompt("second").await;
     assert_eq!(last_request(&scene).last().unwrap(), "user:later");
+    assert_eq!(entries(&scene, "compaction").len(), 1);
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pliant_sdk::message::{Message, Usage};
+use pliant_tests::histories::Dice;
 use serde_json::{Value, json};
 
 use super::summarize::{accepted, conversation, history_request, merged, prefix_request};
@@ -454,4 +455,59 @@ fn a_plugins_details_are_not_taken_for_file_lists() {
     talk.say(answer("c", 10));
     let prepared = prepare(&talk.0, 10).unwrap();
     assert_eq!(prepared.files, FileLists::default());
+}
+
+#[test]
+fn whatever_was_said_a_compaction_loses_nothing_between_summary_and_what_stays() {
+    // invariants 12 and 34
+    for seed in 0..300 {
+        let mut dice = Dice::new(seed);
+        let mut talk = Talk::new([json!({"role": "system", "content": "prompt"})]);
+        for step in 0..60 {
+            let id = step.to_string();
+            match dice.roll(9) {
+                0 | 1 => drop(talk.say(user(&id, dice.roll(30)))),
+                2 => drop(talk.say(answer(&id, dice.roll(30)))),
+                3 | 4 => {
+                    talk.say(call(&id));
+                    talk.say(result(&id, dice.roll(60)));
+                }
+                5 => {
+                    let failed = json!({"stopReason": "error"});
+                    talk.say(with(answer(&id, 1), failed));
+                    talk.omit();
+                }
+                6 => drop(talk.say(json!({"role": "system", "content": id}))),
+                7 => drop(talk.0.set_name(&id).unwrap()),
+                _ => compacted_well(&mut talk, dice.roll(60).try_into().unwrap(), seed),
+            }
+        }
+    }
+}
+
+fn compacted_well(talk: &mut Talk, keep: u64, seed: u64) {
+    let conversation = |talk: &Talk| -> Vec<Arc<Message>> {
+        let aside =
+            |message: &&Arc<Message>| !matches!(message.role(), "system" | "compactionSummary");
+        talk.0.context().iter().filter(aside).cloned().collect()
+    };
+    let before = conversation(talk);
+    let Ok(prepared) = prepare(&talk.0, keep) else {
+        return;
+    };
+    let mut whole = prepared.history.clone();
+    whole.extend(prepared.turn_prefix.iter().cloned());
+    talk.compact(prepared);
+    let kept = conversation(talk);
+    assert_ne!(
+        kept.first().map(|first| first.role()),
+        Some("toolResult"),
+        "seed {seed}"
+    );
+    whole.extend(kept);
+    assert_eq!(whole, before, "seed {seed}");
+    let roles: Vec<&str> = talk.0.context().iter().map(|m| m.role()).collect();
+    assert_eq!(roles[..2], ["system", "compactionSummary"], "seed {seed}");
+    assert!(!roles[2..].contains(&"compactionSummary"), "seed {seed}");
+    assert_eq!(prepare(&talk.0, keep), Err(CompactionError::Compacted));
 }

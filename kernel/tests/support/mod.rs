@@ -31,6 +31,8 @@ pub enum Reply {
     Fail(&'static str),
     /// An answer as it stands; what is not given is that of an empty one.
     Answer(Value),
+    /// Says something as soon as it is let.
+    When(Arc<Notify>, &'static str),
     /// Says something, then waits until it is dropped.
     Hang(&'static str),
 }
@@ -99,6 +101,12 @@ impl Wire for ScriptedWire {
             Reply::Text(text) => {
                 let mut writer = MessageWriter::new(request.answer(), &out);
                 text.split_inclusive(' ').for_each(|word| writer.text(word));
+                Ok(writer.finish(None))
+            }
+            Reply::When(let_go, text) => {
+                let_go.notified().await;
+                let mut writer = MessageWriter::new(request.answer(), &out);
+                writer.text(text);
                 Ok(writer.finish(None))
             }
             Reply::Hang(text) => {
