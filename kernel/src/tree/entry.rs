@@ -293,14 +293,21 @@ impl Entry {
 
     /// For an edit: its target's message with the new content. Kept, so that later requests share
     /// it like any other message.
-    pub(super) fn edited(&self, target: &Self) -> &[Arc<Message>] {
-        self.messages.get_or_init(|| {
-            let EntryBody::ContextEdit(edit) = self.body() else {
-                return target.messages().into();
-            };
-            let edited = |message: &Arc<Message>| edit.replacement.applied_to(message);
-            target.messages().iter().filter_map(edited).collect()
-        })
+    pub(super) fn edited<'a>(&'a self, target: &'a Self) -> &'a [Arc<Message>] {
+        if let Some(messages) = self.messages.get() {
+            return messages;
+        }
+        let EntryBody::ContextEdit(edit) = self.body() else {
+            return target.messages();
+        };
+        let messages = target.messages();
+        // What cannot be read now may be readable later.
+        if !target.is_read() {
+            return messages;
+        }
+        let edited = |message: &Arc<Message>| edit.replacement.applied_to(message);
+        self.messages
+            .get_or_init(|| messages.iter().filter_map(edited).collect())
     }
 
     /// Tokens and money this entry stands for (invariant 36). Reads no more of the line than that.

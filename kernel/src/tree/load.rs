@@ -60,6 +60,19 @@ impl fmt::Display for Damage {
     }
 }
 
+/// Damage as sentences: the first few places of it, and how many more there are.
+#[must_use]
+pub fn tell_damage(damage: &[Damage]) -> Vec<String> {
+    const SHOWN: usize = 3;
+    let mut told: Vec<String> = damage.iter().take(SHOWN).map(ToString::to_string).collect();
+    if let Some(more @ 1..) = damage.len().checked_sub(SHOWN) {
+        told.push(format!(
+            "{more} more places of the session's file could not be read."
+        ));
+    }
+    told
+}
+
 /// What a file holds.
 pub(super) struct Contents {
     pub(super) header: Header,
@@ -105,8 +118,7 @@ pub(super) fn load(source: &Arc<Source>, end: u64) -> io::Result<Result<Contents
     }
     // Version 1 knew no ids: entries that have them are of a file whose header lost its version, and
     // giving them others would merge its branches.
-    let named = !first.entries.is_empty() && !first.gaps.iter().any(|gap| gap.nameless);
-    let header = if header.version() < 2.0 && named {
+    let header = if header.version() < 2.0 && !first.entries.is_empty() {
         header.without_version()
     } else {
         header
@@ -258,7 +270,7 @@ struct Part {
 }
 
 /// So many damaged places are told apart. A file may hold nothing else.
-const MOST_GAPS: usize = 10_000;
+const MOST_GAPS: usize = 50_000;
 
 /// Where the line of a piece is.
 struct Place<'a> {
@@ -338,7 +350,6 @@ impl Part {
             },
             before: self.entries.len(),
             torn: true,
-            nameless: false,
             was: None,
         });
     }
@@ -419,7 +430,6 @@ impl Part {
                 },
                 before: self.entries.len(),
                 torn,
-                nameless: reason == NAMELESS,
                 was,
             }),
         }
@@ -483,8 +493,6 @@ fn skimmed(head: &Skimmed<'_>, line: Line, ids: &mut Shared) -> Entry {
     )
 }
 
-const NAMELESS: &str = "a record without an id";
-
 fn read_carefully(head: Head<'_>, line: Line) -> Result<Entry, &'static str> {
     let Some(kind) = head.kind.text() else {
         return Err("a record without a type");
@@ -493,7 +501,7 @@ fn read_carefully(head: Head<'_>, line: Line) -> Result<Entry, &'static str> {
         return Err("a second session header");
     }
     let Some(id) = head.id.text() else {
-        return Err(NAMELESS);
+        return Err("a record without an id");
     };
     let timestamp = match &head.timestamp {
         Loose::Text(text) => Cow::Borrowed(&**text),

@@ -21,8 +21,6 @@ struct Findings {
     old: bool,
     /// An entry has one.
     named: bool,
-    /// An entry has none.
-    unnamed: bool,
 }
 
 /// So many lines of a kind are told.
@@ -46,7 +44,7 @@ pub(super) fn examine(path: &Path, bytes: &[u8], ids: &Ids) -> Vec<Oddity> {
     if look_at_lines(bytes, &mut found)
         && let Ok(tree) = SessionTree::from_bytes(path, bytes.to_vec(), ids.clone())
     {
-        if found.old && found.named && !found.unnamed {
+        if found.old && found.named {
             let line = found.lines.remove(&OddityKind::OldVersion);
             found
                 .lines
@@ -164,7 +162,7 @@ fn look_at_record(head: &Head<'_>, line: usize, found: &mut Findings) {
     match (head.kind.text(), head.id.text()) {
         (Some("session"), _) => found.add(OddityKind::SecondHeader, line),
         (Some(_), Some(_)) => found.named = true,
-        (Some(_), None) if found.old => found.unnamed = true,
+        (Some(_), None) if found.old => {}
         _ => found.add(OddityKind::Nameless, line),
     }
 }

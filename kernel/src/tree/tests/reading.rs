@@ -207,15 +207,38 @@ fn a_header_that_lost_its_version_costs_no_branch() {
         let mut lines = chain(3);
         lines.push(lines[3].replace("\"id\":\"3\"", "\"id\":\"4\""));
         lines[0] = lines[0].replace("\"version\":3,", version);
+        lines.push(r#"{"type":"note","x":1}"#.to_owned());
         let text = lines.join("\n") + "\n";
         let path = folder.file("s.jsonl", &text);
         let tree = open(&path);
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
         assert_eq!(tree.entries().len(), 4);
         assert_eq!(tree.path_to_leaf().len(), 3, "both branches stay");
+        assert_eq!(tree.damage().len(), 1, "the note has no id");
         drop(tree);
         fs::remove_file(&path).unwrap();
     }
+}
+
+#[test]
+fn damage_over_the_end_of_one_record_and_the_head_of_the_next_costs_two() {
+    let folder = Folder::new();
+    let mut lines = chain(5);
+    let two = format!("{}\0{}", &lines[3][..80], &lines[4][40..]);
+    lines.splice(3..5, [two]);
+    let tree = open(&folder.file("s.jsonl", lines.join("\n")));
+    assert_eq!(shown(tree.context()), ["user: 1", "user: 2", "user: 5"]);
+}
+
+#[test]
+fn a_record_without_a_head_before_one_with_a_head_is_led_over_too() {
+    let folder = Folder::new();
+    let mut lines = chain(5);
+    lines[3] = "\0".repeat(60);
+    lines[4].truncate(80);
+    let tree = open(&folder.file("s.jsonl", lines.join("\n")));
+    assert_eq!(shown(tree.context()), ["user: 1", "user: 2", "user: 5"]);
+    assert_eq!(tree.path_to_leaf().len(), 5);
 }
 
 #[test]
@@ -231,6 +254,14 @@ fn a_torn_last_record_says_where_its_writer_was() {
     let path = folder.file("s.jsonl", lines.join("\n"));
     let mut tree = open(&path);
     assert_eq!(tree.leaf().unwrap().as_str(), "1");
+    let copy = SessionTree::copy_into(&path, &folder.path("c"), cwd(), None, ids()).unwrap();
+    for copy in [&copy, &again(copy.path().unwrap())] {
+        assert_eq!(
+            shown(copy.context()),
+            ["user: 1"],
+            "a copy stands there too"
+        );
+    }
     add(&mut tree, user("on"));
     assert_eq!(shown(again(&path).context()), ["user: 1", "user: on"]);
 }
@@ -239,13 +270,13 @@ fn a_torn_last_record_says_where_its_writer_was() {
 fn a_file_of_nothing_but_damage_takes_no_more_memory_than_its_lines_are_worth() {
     let folder = Folder::new();
     let lines = chain(2);
-    let bad = "{\n".repeat(30_000);
+    let bad = "{\n".repeat(70_000);
     let text = format!("{}\n{}\n{bad}{}\n", lines[0], lines[1], lines[2]);
     let tree = open(&folder.file("s.jsonl", text));
     assert_eq!(shown(tree.context()), ["user: 1", "user: 2"]);
-    assert_eq!(tree.damage().len(), 10_001);
+    assert_eq!(tree.damage().len(), 50_001);
     let last = tree.damage().last().unwrap();
-    assert_eq!((last.line, last.bytes), (10_003, 20_000));
+    assert_eq!((last.line, last.bytes), (50_003, 20_000));
 }
 
 #[test]
