@@ -22,6 +22,8 @@ pub mod agent;
 
 pub mod prompt;
 
+pub mod resources;
+
 pub mod tree;
 
 pub mod registry;
