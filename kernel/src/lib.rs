@@ -34,4 +34,4 @@ pub mod models;
 
 pub mod host;
 
-pub use boot::{Kernel, KernelOptions, OpenError, OpenOptions, SessionChoice, WhenHeld};
+pub use boot::{BootError, Kernel, KernelOptions, OpenError, OpenOptions, SessionChoice, WhenHeld};

@@ -3,12 +3,14 @@
 //! the cached prefix of a conversation stays valid.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use pliant_sdk::history::replay;
 use pliant_sdk::message::{Message, MessageContent, SystemMessage, Tool};
 use pliant_sdk::tool::ToolSpec;
 use serde_json::{Map, Value};
 
+use crate::resources::Resources;
 use crate::textfile;
 
 /// The prompt and tool state that a transcript adds up to (M9). Fed message by message.
@@ -75,6 +77,8 @@ pub struct PromptOptions {
     pub addendum: Option<String>,
     /// Context files: path and content.
     pub context_files: Vec<(String, String)>,
+    /// Skills that the model may be told of; prompts name them and templates too.
+    pub resources: Arc<Resources>,
     /// Working directory.
     pub cwd: String,
 }

@@ -11,10 +11,15 @@ mod walk;
 mod skills;
 mod templates;
 
+mod arguments;
+mod block;
+
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+pub use arguments::{split_arguments, substitute};
+pub use block::SkillBlock;
 pub use frontmatter::{Document, DocumentError};
 pub use skills::Skill;
 pub use templates::Template;
