@@ -82,9 +82,14 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use proptest::prelude::*;
+    use std::sync::Mutex;
 
+    use proptest::prelude::*;
+    use tokio_util::sync::CancellationToken;
+
+    use super::super::{Passage, PromptError, WhenActive, pass};
     use super::*;
+    use crate::registry::{Callers, Snapshot};
     use crate::resources::ResourceOptions;
 
     /// Resources of a folder with the skill `tidy` and the template `review`.
@@ -175,6 +180,68 @@ mod tests {
             let said = failure.error.to_string();
             assert!(said.contains(says), "{said}");
         }
+    }
+
+    /// What the whole pipeline makes of a prompt while a run is active, and what it reports.
+    async fn queued(
+        resources: &Resources,
+        prompt: Prompt,
+    ) -> (Result<Passage, PromptError>, Vec<String>) {
+        let reports = Mutex::new(Vec::new());
+        let scene = Scene {
+            snapshot: &Snapshot::default(),
+            resources,
+            callers: Callers {
+                services: &|_| unreachable!("nobody is called"),
+                report: &|failure| reports.lock().unwrap().push(failure.event.to_owned()),
+                cancel: CancellationToken::new(),
+                limit: None,
+            },
+            run_active: &|| true,
+            model: None,
+            usable: false,
+            key_variables: &[],
+        };
+        let passage = pass(&scene, prompt).await;
+        (passage, reports.into_inner().unwrap())
+    }
+
+    fn steered(text: &str) -> Prompt {
+        Prompt {
+            when_active: Some(WhenActive::Steer),
+            ..Prompt::text(text)
+        }
+    }
+
+    #[tokio::test]
+    async fn the_expanded_text_is_queued_except_that_of_extensions() {
+        // P19, P30
+        let dir = tempfile::tempdir().unwrap();
+        let resources = resources(dir.path());
+        let expected = Passage::Queue(steered("Review a."), WhenActive::Steer);
+        let passage = queued(&resources, steered("/review a")).await;
+        assert_eq!(passage, (Ok(expected), Vec::new()));
+        let literal = Prompt {
+            origin: Origin::Extension,
+            ..steered("/review a")
+        };
+        let expected = Passage::Queue(literal.clone(), WhenActive::Steer);
+        assert_eq!(
+            queued(&resources, literal).await,
+            (Ok(expected), Vec::new())
+        );
+    }
+
+    #[tokio::test]
+    async fn a_failure_is_reported_once_and_the_text_goes_on() {
+        // P22
+        let dir = tempfile::tempdir().unwrap();
+        let resources = resources(dir.path());
+        fs::remove_dir_all(dir.path().join("skills")).unwrap();
+        let prompt = steered("/skill:tidy now");
+        let expected = Passage::Queue(prompt.clone(), WhenActive::Steer);
+        let reports = vec!["skill_expansion".to_owned()];
+        assert_eq!(queued(&resources, prompt).await, (Ok(expected), reports));
     }
 
     proptest! {

@@ -154,7 +154,8 @@ fn named(
     cwd: &Path,
 ) -> Result<impl Iterator<Item = PathBuf>, MissingResource> {
     let paths: Vec<PathBuf> = paths.iter().map(|path| cwd.join(path)).collect();
-    match paths.iter().find(|path| !path.exists()) {
+    // A pipe or a device is neither.
+    match paths.iter().find(|path| !path.is_file() && !path.is_dir()) {
         Some(path) => Err(MissingResource {
             kind,
             path: path.clone(),
@@ -294,5 +295,8 @@ mod tests {
         home.options.templates = vec!["gone.md".into()];
         let error = home.load().unwrap_err().to_string();
         assert!(error.contains("gone.md, which the command line names as a prompt template"));
+        home.options.templates.clear();
+        home.options.skills = vec!["/dev/null".into()];
+        assert!(home.load().is_err());
     }
 }
