@@ -87,8 +87,8 @@ mod tests {
     use proptest::prelude::*;
     use tokio_util::sync::CancellationToken;
 
-    use super::super::{Passage, PromptError, WhenActive, pass};
     use super::*;
+    use crate::pipeline::{Passage, PromptError, WhenActive, pass};
     use crate::registry::{Callers, Snapshot};
     use crate::resources::ResourceOptions;
 
