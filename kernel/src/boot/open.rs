@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use pliant_sdk::Error;
 use pliant_sdk::message::ThinkingLevel;
@@ -149,6 +150,7 @@ impl Kernel {
             custom: open.system_prompt,
             addendum: open.append_system_prompt,
             context_files: context_files(&self.options.agent_dir, &cwd),
+            resources: Arc::clone(&self.resources),
             cwd: cwd.display().to_string(),
         };
         let mut tools = self.options.tools.clone();
