@@ -4,11 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use pliant_sdk::message::Message;
-use serde_json::json;
 
-use super::body::{EntryBody, EntryKind};
-use super::load::Damage;
-use super::source::Line;
+use super::damage::Damage;
 use super::{Entry, EntryId};
 
 /// Damage between entries, and what is needed to lead a branch over it.
@@ -91,7 +88,7 @@ pub(super) fn bridge(entries: &mut Vec<Entry>, gaps: &mut [Gap]) -> Vec<Damage> 
     let mut bridged = Vec::with_capacity(entries.len() + bridges.len());
     for (at, entry) in std::mem::take(entries).into_iter().enumerate() {
         while let Some((_, lost)) = bridges.next_if(|(before, _)| *before <= at) {
-            bridged.push(unreadable(lost.id, lost.parent, &lost.timestamp));
+            bridged.push(Entry::gone(lost.id, lost.parent, &lost.timestamp));
         }
         bridged.push(entry);
     }
@@ -171,24 +168,4 @@ impl Gap {
         };
         Some((lost, true))
     }
-}
-
-/// The type of entries that stand for records that are gone. Like any unknown type it is no context.
-const UNREADABLE: &str = "unreadable";
-
-/// An entry in the place of one that cannot be read.
-pub(super) fn unreadable(id: EntryId, parent: Option<EntryId>, timestamp: &str) -> Entry {
-    let line = json!({"type": UNREADABLE, "id": id, "parentId": parent, "timestamp": timestamp});
-    let line = Line::own(line.to_string());
-    Entry::stored(id, parent, timestamp, EntryKind::Other, line)
-}
-
-/// Whether an entry stands for one that could not be read.
-pub(super) fn is_unreadable(entry: &Entry) -> bool {
-    matches!(entry.body(), EntryBody::Other(other) if other.type_name == UNREADABLE)
-}
-
-/// Whether it does, and has no line in the file.
-pub(super) fn is_bridge(entry: &Entry) -> bool {
-    matches!(entry.line, Line::Own(_)) && is_unreadable(entry)
 }

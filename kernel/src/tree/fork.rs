@@ -7,7 +7,6 @@ use std::sync::Arc;
 use pliant_sdk::message::Message;
 
 use super::body::{EntryBody, EntryKind, LabelChange};
-use super::bridge::unreadable;
 use super::source::text_of;
 use super::writing::write_lines;
 use super::{Adopted, Entry, EntryId, Ids, Place, SessionId, SessionTree, TreeError, store};
@@ -154,7 +153,7 @@ impl SessionTree {
             return None;
         }
         let id = self.ids.entry_id(|id| self.index.contains_key(id));
-        let entry = unreadable(id, Some(leaf.clone()), last.timestamp());
+        let entry = Entry::gone(id, Some(leaf.clone()), last.timestamp());
         Some(Arc::new(entry))
     }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::branch::Branch;
-use super::load::tell_damage;
+use super::damage::tell_damage;
 use super::log::Fate;
 use super::source::{Line, Source};
 use super::storage::Storage;

@@ -11,7 +11,7 @@ use crate::tree::head::Head;
 use crate::tree::scan::Scanner;
 use crate::tree::skim;
 use crate::tree::source::text_of;
-use crate::tree::{Entry, EntryBody, EntryId, Ids, SessionTree, bridge, json};
+use crate::tree::{Entry, EntryBody, EntryId, Ids, SessionTree, json};
 
 /// What was found, by kind.
 #[derive(Default)]
@@ -170,7 +170,7 @@ fn look_at_record(head: &Head<'_>, line: usize, found: &mut Findings) {
 fn look_at_tree(tree: &SessionTree, found: &mut Findings) {
     use OddityKind as Kind;
     // Entries that stand for unreadable ones have no line of their own.
-    let is_bridge = |entry: &&Arc<Entry>| bridge::is_bridge(entry);
+    let is_bridge = |entry: &&Arc<Entry>| entry.is_bridge();
     let bridges: HashSet<&EntryId> = tree
         .entries()
         .iter()
@@ -192,7 +192,7 @@ fn look_at_tree(tree: &SessionTree, found: &mut Findings) {
             _ => {}
         }
         if entry.kind() == EntryKind::Other {
-            if bridge::is_unreadable(entry) {
+            if entry.is_gone() {
                 continue;
             }
             found.add(Kind::UnknownType, *line);

@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::bridge::unreadable;
 use super::super::header::Header;
 use super::super::scan::Scanner;
 use super::super::source::{Line, text_of};
@@ -146,7 +145,7 @@ fn mended(source: &SessionTree) -> Vec<Arc<Entry>> {
         let parent = parent.as_ref();
         let strict = json::strict(&entry.raw());
         entries.push(match strict {
-            None => Arc::new(unreadable(
+            None => Arc::new(Entry::gone(
                 entry.id().clone(),
                 parent.cloned(),
                 entry.timestamp(),
