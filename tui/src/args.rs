@@ -61,7 +61,7 @@ pub struct Args {
     #[arg(long, value_name = "PATH|ID", conflicts_with = "continue_latest")]
     pub session: Option<String>,
 
-    /// Copy a session, given likewise, into a new one of this directory.
+    /// Copy a session (its file, or the beginning of its id) into a new one of this directory.
     #[arg(long, value_name = "PATH|ID", conflicts_with_all = ["continue_latest", "session"])]
     pub fork: Option<String>,
 
@@ -69,7 +69,7 @@ pub struct Args {
     #[arg(long)]
     pub wait: bool,
 
-    /// Where another process has the session: read it, and store nothing.
+    /// Read the session, also where another process has it, and store nothing.
     #[arg(long, conflicts_with = "wait")]
     pub read_only: bool,
 
