@@ -60,7 +60,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("watch", &[]),
     ("host", &["registry", "settings"]),
     ("dylib", &["registry", "host", "settings"]),
-    ("resources", &["registry", "settings"]),
+    ("resources", &["registry", "textfile", "settings"]),
     (
         "models",
         &["agent", "registry", "host", "settings", "textfile"],

@@ -24,6 +24,8 @@ pub mod agent;
 
 pub mod prompt;
 
+pub mod resources;
+
 pub mod tree;
 
 pub mod registry;
@@ -34,4 +36,4 @@ pub mod models;
 
 pub mod host;
 
-pub use boot::{Kernel, KernelOptions, OpenError, OpenOptions, SessionChoice, WhenHeld};
+pub use boot::{BootError, Kernel, KernelOptions, OpenError, OpenOptions, SessionChoice, WhenHeld};

@@ -3,12 +3,14 @@
 //! the cached prefix of a conversation stays valid.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use pliant_sdk::history::replay;
 use pliant_sdk::message::{Message, MessageContent, SystemMessage, Tool};
 use pliant_sdk::tool::ToolSpec;
 use serde_json::{Map, Value};
 
+use crate::resources::Resources;
 use crate::textfile;
 
 /// The prompt and tool state that a transcript adds up to (M9). Fed message by message.
@@ -75,6 +77,8 @@ pub struct PromptOptions {
     pub addendum: Option<String>,
     /// Context files: path and content.
     pub context_files: Vec<(String, String)>,
+    /// Skills that the model may be told of; prompts name them and templates too.
+    pub resources: Arc<Resources>,
     /// Working directory.
     pub cwd: String,
 }
@@ -122,6 +126,9 @@ pub fn sections(options: &PromptOptions, tools: &[&ToolSpec]) -> Vec<(String, St
     if !options.context_files.is_empty() {
         add("project_context", project_context(&options.context_files));
     }
+    if let Some(skills) = skill_list(&options.resources, tools) {
+        add("skills", skills);
+    }
     add("cwd", options.cwd.replace('\\', "/"));
     sections
 }
@@ -165,6 +172,41 @@ fn project_context(files: &[(String, String)]) -> String {
         format!("<project_instructions path=\"{path}\">\n{content}\n</project_instructions>")
     };
     files.iter().map(one).collect::<Vec<_>>().join("\n\n")
+}
+
+/// The skills that a model may choose, if it has a tool to read them with (M13).
+fn skill_list(resources: &Resources, tools: &[&ToolSpec]) -> Option<String> {
+    let has = |name: &&str| tools.iter().any(|tool| tool.name == *name);
+    let reader = ["read", "bash"].into_iter().find(has)?;
+    let mut visible = resources
+        .skills()
+        .iter()
+        .filter(|skill| !skill.hidden)
+        .peekable();
+    visible.peek()?;
+    let mut text = format!(
+        "Each skill below is a file with instructions for one kind of task. When a task fits a \
+         description, look at the file with `{reader}` first and follow it. Relative paths in it \
+         begin at the folder that the file is in.\n\n<available_skills>\n"
+    );
+    for skill in visible {
+        text.push_str(&format!(
+            "<skill>\n<name>{}</name>\n<description>{}</description>\n<location>{}</location>\n</skill>\n",
+            escape(&skill.name),
+            escape(&skill.description),
+            escape(&skill.file.display().to_string())
+        ));
+    }
+    text.push_str("</available_skills>");
+    Some(text)
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&apos;")
 }
 
 /// The instruction files in force: the user's, then from the outermost ancestor down to `cwd`, one
@@ -252,6 +294,54 @@ mod tests {
             .map(|(name, _)| name)
             .collect();
         assert_eq!(names, ["preamble", "cwd"]);
+    }
+
+    /// Options with skills: name, description, and whether the model is not told.
+    fn with_skills(skills: &[(&str, &str, bool)]) -> PromptOptions {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, description, hidden) in skills {
+            let folder = dir.path().join("skills").join(name);
+            std::fs::create_dir_all(&folder).unwrap();
+            let text = format!(
+                "---\ndescription: {description}\ndisable-model-invocation: {hidden}\n---\n"
+            );
+            std::fs::write(folder.join("SKILL.md"), text).unwrap();
+        }
+        let options = crate::resources::ResourceOptions::default();
+        let (resources, _) = Resources::load(&options, dir.path(), dir.path()).unwrap();
+        PromptOptions {
+            cwd: dir.path().display().to_string(),
+            resources: Arc::new(resources),
+            ..PromptOptions::default()
+        }
+    }
+
+    fn skills_section(options: &PromptOptions, tools: &[&str]) -> Option<String> {
+        let tools: Vec<_> = tools.iter().map(|name| ToolSpec::new(*name, "")).collect();
+        let all = sections(options, &tools.iter().collect::<Vec<_>>());
+        let names: Vec<_> = all.iter().map(|(name, _)| name.as_str()).collect();
+        let at = names.iter().position(|name| *name == "skills")?;
+        assert_eq!(names[at + 1..], ["cwd"]);
+        Some(all[at].1.clone())
+    }
+
+    #[test]
+    fn skills_are_listed_where_one_is_visible_and_a_tool_reads_files() {
+        // M13
+        let options = with_skills(&[("a", "Use & enjoy <it>.", false), ("b", "Never.", true)]);
+        let section = skills_section(&options, &["bash", "read"]).unwrap();
+        assert!(section.contains("with `read` first"), "{section}");
+        let list = format!(
+            "<available_skills>\n<skill>\n<name>a</name>\n<description>Use &amp; enjoy &lt;it&gt;.</description>\n<location>{}/skills/a/SKILL.md</location>\n</skill>\n</available_skills>\n</skills>",
+            options.cwd
+        );
+        assert!(section.ends_with(&list), "{section}");
+        let section = skills_section(&options, &["bash"]).unwrap();
+        assert!(section.contains("with `bash` first"), "{section}");
+        assert_eq!(skills_section(&options, &["write"]), None);
+        let hidden = with_skills(&[("b", "Never.", true)]);
+        assert_eq!(skills_section(&hidden, &["read"]), None);
+        assert_eq!(skills_section(&with_skills(&[]), &["read"]), None);
     }
 
     #[test]

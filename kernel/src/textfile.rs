@@ -13,6 +13,14 @@ const LIMIT: u64 = 16 << 20;
 /// # Errors
 /// As `std::fs::read_to_string`; also for what is no regular file, and for one that is too large.
 pub fn read(path: &Path) -> io::Result<String> {
+    read_at_most(path, LIMIT)
+}
+
+/// The same with another limit, in bytes.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_at_most(path: &Path, limit: u64) -> io::Result<String> {
     let metadata = std::fs::metadata(path)?;
     if !metadata.is_file() {
         return Err(io::Error::new(
@@ -20,17 +28,24 @@ pub fn read(path: &Path) -> io::Result<String> {
             "it is not a regular file",
         ));
     }
-    if metadata.len() > LIMIT {
+    if metadata.len() > limit {
         return Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
-            format!("it is larger than {} MB", LIMIT >> 20),
+            format!("it is larger than {}", shown(limit)),
         ));
     }
     let mut text = String::new();
-    File::open(path)?.take(LIMIT).read_to_string(&mut text)?;
+    File::open(path)?.take(limit).read_to_string(&mut text)?;
     match text.strip_prefix('\u{feff}') {
         Some(rest) => Ok(rest.to_owned()),
         None => Ok(text),
+    }
+}
+
+fn shown(bytes: u64) -> String {
+    match bytes >> 20 {
+        0 => format!("{} KB", bytes >> 10),
+        mega => format!("{mega} MB"),
     }
 }
 

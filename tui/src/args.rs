@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use clap::{Parser, ValueEnum};
 use pliant_kernel::models::ModelWish;
+use pliant_kernel::resources::ResourceOptions;
 use pliant_kernel::session::ToolSelection;
 use pliant_kernel::{OpenOptions, SessionChoice, WhenHeld, textfile};
 use pliant_sdk::message::ThinkingLevel;
@@ -60,7 +61,7 @@ pub struct Args {
     #[arg(long, value_name = "PATH|ID", conflicts_with = "continue_latest")]
     pub session: Option<String>,
 
-    /// Copy a session, given likewise, into a new one of this directory.
+    /// Copy a session (its file, or the beginning of its id) into a new one of this directory.
     #[arg(long, value_name = "PATH|ID", conflicts_with_all = ["continue_latest", "session"])]
     pub fork: Option<String>,
 
@@ -68,7 +69,7 @@ pub struct Args {
     #[arg(long)]
     pub wait: bool,
 
-    /// Where another process has the session: read it, and store nothing.
+    /// Read the session, also where another process has it, and store nothing.
     #[arg(long, conflicts_with = "wait")]
     pub read_only: bool,
 
@@ -104,6 +105,22 @@ pub struct Args {
     #[arg(long)]
     pub no_extensions: bool,
 
+    /// Use a skill: its file or folder, or a folder of several.
+    #[arg(long, value_name = "PATH")]
+    pub skill: Vec<PathBuf>,
+
+    /// Use no skills but those given with `--skill`.
+    #[arg(long)]
+    pub no_skills: bool,
+
+    /// Use a prompt template: its file, or a folder of several.
+    #[arg(long, value_name = "PATH")]
+    pub prompt_template: Vec<PathBuf>,
+
+    /// Use no prompt templates but those given with `--prompt-template`.
+    #[arg(long)]
+    pub no_prompt_templates: bool,
+
     /// Load a native plugin.
     #[arg(long, value_name = "FILE")]
     pub plugin: Vec<PathBuf>,
@@ -134,8 +151,10 @@ pub enum OutputMode {
 }
 
 /// Short options of more than one letter, which are part of the interface (`interfaces.md` §1.2).
-const LONG_SHORTS: [(&str, &str); 4] = [
+const LONG_SHORTS: [(&str, &str); 6] = [
     ("-ne", "--no-extensions"),
+    ("-np", "--no-prompt-templates"),
+    ("-ns", "--no-skills"),
     ("-nt", "--no-tools"),
     ("-t", "--tools"),
     ("-xt", "--exclude-tools"),
@@ -169,6 +188,18 @@ impl Args {
             allow: self.tools.clone(),
             exclude: self.exclude_tools.clone(),
             defaults: None,
+        }
+    }
+
+    /// Which skills and prompt templates are wanted.
+    pub fn resource_options(&self) -> ResourceOptions {
+        ResourceOptions {
+            skills: self.skill.clone(),
+            no_skills: self.no_skills,
+            templates: self.prompt_template.clone(),
+            no_templates: self.no_prompt_templates,
+            home: std::env::home_dir(),
+            no_pi: false,
         }
     }
 
@@ -302,8 +333,9 @@ mod tests {
 
     #[test]
     fn short_options_of_several_letters_are_options_until_two_dashes() {
-        let args = read(&["-ne", "-xt", "bash", "--", "-nt"]).unwrap();
+        let args = read(&["-ne", "-ns", "-np", "-xt", "bash", "--", "-nt"]).unwrap();
         assert!(args.no_extensions && !args.no_tools);
+        assert!(args.no_skills && args.no_prompt_templates);
         assert_eq!(args.exclude_tools, ["bash"]);
         assert_eq!(args.messages, ["-nt"]);
     }

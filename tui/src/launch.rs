@@ -31,6 +31,7 @@ pub async fn run(args: &Args) -> anyhow::Result<u8> {
     options.program = std::env::current_exe().ok();
     options.plugins.clone_from(&args.plugin);
     options.tools = args.tool_selection();
+    options.resources = args.resource_options();
     options.api_key.clone_from(&args.api_key);
     options.ui = Arc::new(Ui::of(mode(args)));
     if args.api_key.is_some() && args.model.is_none() {

@@ -8,6 +8,8 @@ mod sessions;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use thiserror::Error as ThisError;
+
 pub use open::{OpenError, OpenOptions, SessionChoice, WhenHeld};
 pub use sessions::{NoSession, SessionFolders};
 
@@ -18,6 +20,7 @@ use crate::host::HostServices;
 use crate::host::actions::{HostUi, NoUi};
 use crate::models::{Catalog, Credentials, CustomModels, ModelClient};
 use crate::registry::{Kind, Rank, Registry, Source};
+use crate::resources::{MissingResource, ResourceOptions, Resources};
 use crate::session::{Equipment, ToolSelection};
 use crate::settings::Settings;
 
@@ -33,6 +36,8 @@ pub struct KernelOptions {
     pub plugins: Vec<PathBuf>,
     /// Which tools; plugins whose tools are not wanted are not loaded.
     pub tools: ToolSelection,
+    /// Which skills and prompt templates.
+    pub resources: ResourceOptions,
     /// A key for this process only.
     pub api_key: Option<String>,
     /// What the front end shows for plugins.
@@ -57,10 +62,20 @@ impl KernelOptions {
             program: None,
             plugins: Vec::new(),
             tools: ToolSelection::default(),
+            resources: ResourceOptions::default(),
             api_key: None,
             ui: Arc::new(NoUi),
         }
     }
+}
+
+/// Why a kernel cannot be started: something named on the command line is not to be had.
+#[derive(Debug, ThisError)]
+pub enum BootError {
+    #[error("{0}")]
+    Plugin(#[from] LoadError),
+    #[error("{0}")]
+    Resource(#[from] MissingResource),
 }
 
 /// Everything that sessions share.
@@ -71,6 +86,7 @@ pub struct Kernel {
     host: Arc<HostServices>,
     catalog: Arc<Catalog>,
     client: Arc<ModelClient>,
+    resources: Arc<Resources>,
     warnings: Vec<String>,
     failures: Vec<String>,
     tools: Vec<String>,
@@ -86,15 +102,17 @@ impl std::fmt::Debug for Kernel {
 
 impl Kernel {
     /// Starts a kernel. What is broken but not asked for is a warning; a plugin named on the command
-    /// line must load.
+    /// line must load, and a path named there must exist.
     ///
     /// # Errors
-    /// Why a named plugin cannot be loaded.
-    pub fn boot(options: KernelOptions) -> Result<Self, LoadError> {
+    /// [`BootError`].
+    pub fn boot(options: KernelOptions) -> Result<Self, BootError> {
         let (settings, settings_problem) = Settings::load(&options.agent_dir);
         let mut warnings: Vec<String> = settings_problem.into_iter().collect();
         let settings = Arc::new(settings);
         let registry = Arc::new(Registry::default());
+        let (resources, problems) = load_resources(&options, &settings)?;
+        warnings.extend(problems);
 
         let custom = CustomModels::load(&options.agent_dir);
         let (credentials, problem) =
@@ -114,7 +132,7 @@ impl Kernel {
             let named = plugin.rank == Rank::CommandLine;
             match open(plugin, &plugin_host) {
                 Ok(generation) => registry.publish(generation),
-                Err(error) if named => return Err(error),
+                Err(error) if named => return Err(error.into()),
                 Err(error) => failures.push(error.to_string()),
             }
         }
@@ -137,6 +155,7 @@ impl Kernel {
             host,
             catalog: Arc::new(catalog),
             client: Arc::new(client),
+            resources: Arc::new(resources),
             warnings,
             failures,
             tools,
@@ -202,6 +221,16 @@ impl Kernel {
             ui: Arc::clone(&self.options.ui),
         }
     }
+}
+
+/// Skills and templates; the setting `piCompat.resources` leaves pi's out.
+fn load_resources(
+    options: &KernelOptions,
+    settings: &Settings,
+) -> Result<(Resources, Vec<String>), MissingResource> {
+    let mut wanted = options.resources.clone();
+    wanted.no_pi |= settings.get("piCompat.resources").as_bool() == Some(false);
+    Resources::load(&wanted, &options.agent_dir, &options.cwd)
 }
 
 /// What was found of plugins.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use pliant_sdk::Error;
 use pliant_sdk::message::ThinkingLevel;
@@ -112,11 +113,15 @@ impl Kernel {
     /// # Errors
     /// A sentence that says what to do.
     pub async fn open_session(&self, open: OpenOptions) -> Result<Session, OpenError> {
-        let (mut tree, reason) = self.tree(&open).await?;
+        let Chosen {
+            mut tree,
+            reason,
+            file,
+        } = self.tree(&open).await?;
         tree.set_sync(self.sync_policy());
         let mut notices = file_notices(&tree);
         if open.session == SessionChoice::Continue {
-            notices.extend(self.passed_by(&tree));
+            notices.extend(self.passed_by(file.as_deref()));
         }
         if open.when_held == WhenHeld::Read && reason == "resume" {
             notices.push(READ_ONLY.to_owned());
@@ -132,7 +137,7 @@ impl Kernel {
             .or(said)
             .or(default)
             .unwrap_or(ThinkingLevel::Medium);
-        let cwd = self.works_in(&tree)?;
+        let cwd = self.works_in(&tree, file)?;
         if cwd != self.options.cwd {
             notices.push(format!("The session works in {}.", cwd.display()));
         }
@@ -145,6 +150,7 @@ impl Kernel {
             custom: open.system_prompt,
             addendum: open.append_system_prompt,
             context_files: context_files(&self.options.agent_dir, &cwd),
+            resources: Arc::clone(&self.resources),
             cwd: cwd.display().to_string(),
         };
         let mut tools = self.options.tools.clone();
@@ -203,8 +209,7 @@ impl Kernel {
         }
     }
 
-    /// The tree, and why the session starts.
-    async fn tree(&self, open: &OpenOptions) -> Result<(SessionTree, &'static str), OpenError> {
+    async fn tree(&self, open: &OpenOptions) -> Result<Chosen, OpenError> {
         let ids = Ids::system();
         let cwd = &self.options.cwd;
         let folders = self.session_folders();
@@ -212,17 +217,20 @@ impl Kernel {
         let new = |ids| SessionTree::create(&directory, cwd, None, ids);
         let path = match &open.session {
             SessionChoice::InMemory => {
-                return Ok((SessionTree::in_memory(cwd, None, ids), "startup"));
+                return Ok(Chosen::new(SessionTree::in_memory(cwd, None, ids)));
             }
-            SessionChoice::New => return Ok((new(ids), "startup")),
+            SessionChoice::New => return Ok(Chosen::new(new(ids))),
             SessionChoice::Continue => match latest(&folders, cwd) {
                 Some(path) => path,
-                None => return Ok((new(ids), "startup")),
+                None => return Ok(Chosen::new(new(ids))),
             },
             SessionChoice::ForkOf(name) => {
                 let source = folders.find(name)?;
-                let fork = SessionTree::copy_of(&source, &directory, cwd, None, ids)?;
-                return Ok((fork, "fork"));
+                return Ok(Chosen {
+                    tree: SessionTree::copy_of(&source, &directory, cwd, None, ids)?,
+                    reason: "fork",
+                    file: Some(source),
+                });
             }
             // A path without a file begins a session there (S15).
             SessionChoice::Named(name) if is_path(name) => cwd.join(name),
@@ -232,13 +240,17 @@ impl Kernel {
                 path
             }
         };
-        Ok((open_file(&path, cwd, open.when_held, ids).await?, "resume"))
+        Ok(Chosen {
+            tree: open_file(&path, cwd, open.when_held, ids).await?,
+            reason: "resume",
+            file: Some(path),
+        })
     }
 
     /// Later sessions than the one that is continued, which cannot be read.
-    fn passed_by(&self, tree: &SessionTree) -> Option<String> {
+    fn passed_by(&self, continued: Option<&Path>) -> Option<String> {
         let folder = self.session_folders().here();
-        let passed = tree::unreadable_since(&folder, tree.path());
+        let passed = tree::unreadable_since(&folder, continued);
         let latest = passed.first()?;
         Some(format!(
             "A later session was passed by, because its header cannot be read: {}. `pliant session \
@@ -248,7 +260,7 @@ impl Kernel {
     }
 
     /// A session works in its own directory (S3); one that names none works here.
-    fn works_in(&self, tree: &SessionTree) -> Result<PathBuf, OpenError> {
+    fn works_in(&self, tree: &SessionTree, file: Option<PathBuf>) -> Result<PathBuf, OpenError> {
         let cwd = &tree.header().cwd;
         if cwd.as_os_str().is_empty() || tree::same_directory(cwd, &self.options.cwd) {
             return Ok(self.options.cwd.clone());
@@ -258,7 +270,7 @@ impl Kernel {
         }
         Err(OpenError::DirectoryGone {
             cwd: cwd.clone(),
-            file: tree.path().map(Path::to_owned).unwrap_or_default(),
+            file: file.unwrap_or_default(),
         })
     }
 
@@ -290,6 +302,25 @@ impl Kernel {
 
     fn session_folders(&self) -> SessionFolders {
         SessionFolders::new(&self.options.agent_dir, &self.options.cwd, &self.settings)
+    }
+}
+
+/// What a session is opened with.
+struct Chosen {
+    tree: SessionTree,
+    /// Why it starts.
+    reason: &'static str,
+    /// Where it was read from.
+    file: Option<PathBuf>,
+}
+
+impl Chosen {
+    fn new(tree: SessionTree) -> Self {
+        Self {
+            tree,
+            reason: "startup",
+            file: None,
+        }
     }
 }
 
@@ -329,28 +360,22 @@ async fn open_file(
     }
 }
 
-/// What is wrong with the session's file, the first few places of it, and what that costs.
+/// What is wrong with the session's file, and what that costs.
 fn file_notices(tree: &SessionTree) -> Vec<String> {
-    const SHOWN: usize = 3;
-    let mut all: Vec<String> = tree.damage().iter().map(ToString::to_string).collect();
-    let unreadable = tree.projection().sources().iter();
-    all.extend(
-        unreadable
-            .filter(|selected| selected.entry.kind() != EntryKind::Other)
-            .filter(|selected| selected.entry.is_unreadable())
-            .filter_map(|selected| {
-                let line = selected.entry.line()?;
-                Some(format!(
-                    "The content of line {line} of the session file cannot be read, so the model \
-                     does not see it. It stays in the file."
-                ))
-            }),
-    );
-    let more = all.len().saturating_sub(SHOWN);
-    all.truncate(SHOWN);
-    if more > 0 {
+    let mut all = tree::tell_damage(tree.damage());
+    let selected = tree.projection().sources().iter();
+    let mut unreadable = selected
+        .filter(|selected| selected.entry.kind() != EntryKind::Other)
+        .filter(|selected| selected.entry.is_unreadable())
+        .filter_map(|selected| selected.entry.line());
+    if let Some(line) = unreadable.next() {
+        let more = match unreadable.count() {
+            0 => String::new(),
+            more => format!(" and of {more} more"),
+        };
         all.push(format!(
-            "{more} more places of the session's file could not be read."
+            "The content of line {line}{more} of the session file cannot be read, so the model does \
+             not see it. It stays in the file."
         ));
     }
     if let Some(first) = tree.path_to_leaf().first()

@@ -14,6 +14,7 @@ use pliant_sdk::message::Content;
 use thiserror::Error;
 
 use crate::registry::{Callers, Snapshot};
+use crate::resources::Resources;
 
 pub use route::WhenActive;
 
@@ -96,6 +97,8 @@ pub enum PromptError {
 pub struct Scene<'a> {
     /// The registry, pinned for this prompt's stages.
     pub snapshot: &'a Snapshot,
+    /// Skills and prompt templates.
+    pub resources: &'a Resources,
     /// What handlers and commands are called with.
     pub callers: Callers<'a>,
     /// A run is active now.
@@ -119,7 +122,7 @@ pub async fn pass(scene: &Scene<'_>, prompt: Prompt) -> Result<Passage, PromptEr
     let Some(prompt) = input::handle(scene, prompt).await else {
         return Ok(Passage::Handled);
     };
-    let prompt = expand::expand(prompt);
+    let prompt = expand::expand(scene, prompt);
     if (scene.run_active)() {
         return route::queue(prompt);
     }

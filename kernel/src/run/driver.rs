@@ -96,6 +96,10 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
     /// Leaves the failed answer out and waits for the next attempt; false when the user does not want
     /// to wait (R7).
     pub(super) async fn retry(&self, failed: &Arc<Message>) -> Result<bool, Error> {
+        if self.cancel.is_cancelled() {
+            self.give_up(None).await;
+            return Ok(false);
+        }
         let policy = self.host.retry_policy();
         let attempt = {
             let mut state = self.lock();
@@ -110,7 +114,10 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
             error_message: error_of(failed).unwrap_or_default(),
         })
         .await;
-        self.omit(failed).await?;
+        if let Err(error) = self.omit(failed).await {
+            self.end_retry(false, Some(error.to_string())).await;
+            return Err(error);
+        }
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => {

@@ -156,7 +156,9 @@ mod tests {
     #[test]
     fn every_pattern_is_a_pattern() {
         for patterns in [&EXHAUSTED, &TRANSIENT, &OVERFLOW, &THROTTLED] {
-            RegexSet::new(patterns.sources).unwrap();
+            matches(patterns, "");
+            let compiled = patterns.compiled.get().unwrap();
+            assert_eq!(compiled.len(), patterns.sources.len());
         }
     }
 

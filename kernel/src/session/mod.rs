@@ -323,6 +323,7 @@ impl Session {
         let report = |failure| lock(&shared.reports).push(failure);
         let scene = Scene {
             snapshot: &snapshot,
+            resources: &shared.prompt.resources,
             callers: Callers {
                 services: &services,
                 report: &report,

@@ -3,11 +3,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use pliant_sdk::message::{Content, Message, MessageContent, Usage};
-use serde::{Serialize, Serializer};
+use pliant_sdk::message::{Content, Message, MessageContent, SystemMessage, Usage};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::entry::as_system;
 use super::json::{fields, take, take_text};
 use super::{EntryId, TreeError};
 
@@ -471,6 +470,17 @@ fn whole(value: &Value) -> u64 {
         .as_u64()
         .or_else(|| value.as_f64().map(|f| f as u64))
         .unwrap_or(0)
+}
+
+/// A compaction's system message, whatever a plugin left out of it.
+fn as_system(message: Message) -> Option<Arc<Message>> {
+    match message {
+        Message::System(_) => Some(Arc::new(message)),
+        Message::Other(value) if value.is_object() => SystemMessage::deserialize(value)
+            .ok()
+            .map(|system| Arc::new(Message::System(system))),
+        _ => None,
+    }
 }
 
 /// A session name as it is stored: on one line, without spaces around it (2.3).

@@ -4,11 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use pliant_sdk::message::Message;
-use serde_json::json;
 
-use super::body::{EntryBody, EntryKind};
-use super::load::Damage;
-use super::source::Line;
+use super::damage::Damage;
 use super::{Entry, EntryId};
 
 /// Damage between entries, and what is needed to lead a branch over it.
@@ -18,8 +15,6 @@ pub(super) struct Gap {
     pub(super) before: usize,
     /// Not even a record; one without a name was nobody's parent.
     pub(super) torn: bool,
-    /// A record without an id.
-    pub(super) nameless: bool,
     /// Who the record was, if that much can be read.
     pub(super) was: Option<Lost>,
 }
@@ -50,17 +45,25 @@ pub(super) fn bridge(entries: &mut Vec<Entry>, gaps: &mut [Gap]) -> Vec<Damage> 
         _ => entries.iter().map(Entry::id).collect(),
     };
     let mut bridges: Vec<(usize, Lost)> = Vec::new();
+    // The parent that is missing at a place, of the entry or the bridge that comes next there.
+    let mut sought: HashMap<usize, EntryId> = HashMap::new();
     for gap in gaps.iter_mut().rev() {
-        let Some(lost) = gap.record(entries, &missing) else {
+        let next = sought.get(&gap.before).cloned().or_else(|| {
+            let parent = entries.get(gap.before)?.parent()?;
+            (missing.get(parent) == Some(&gap.before)).then(|| parent.clone())
+        });
+        let Some((lost, guessed)) = gap.record(entries, &missing, next) else {
             continue;
         };
         // Before its first child: the last entry of the file is one that has a line (S21).
         let child = missing.remove(&lost.id).unwrap_or(gap.before);
         let at = gap.before.min(child);
+        sought.remove(&gap.before);
         if let Some(parent) = lost.parent.as_ref().filter(|id| !ids.contains(id)) {
             missing.entry(parent.clone()).or_insert(at);
+            sought.insert(at, parent.clone());
         }
-        if gap.was.is_none() {
+        if guessed {
             gap.damage.behind.clone_from(&lost.parent);
         }
         bridges.push((at, lost));
@@ -85,7 +88,7 @@ pub(super) fn bridge(entries: &mut Vec<Entry>, gaps: &mut [Gap]) -> Vec<Damage> 
     let mut bridged = Vec::with_capacity(entries.len() + bridges.len());
     for (at, entry) in std::mem::take(entries).into_iter().enumerate() {
         while let Some((_, lost)) = bridges.next_if(|(before, _)| *before <= at) {
-            bridged.push(unreadable(lost.id, lost.parent, &lost.timestamp));
+            bridged.push(Entry::gone(lost.id, lost.parent, &lost.timestamp));
         }
         bridged.push(entry);
     }
@@ -133,44 +136,36 @@ impl Lost {
 }
 
 impl Gap {
-    /// The record that was here, if it is one of the missing ones.
-    fn record(&self, entries: &[Entry], missing: &Missing) -> Option<Lost> {
-        if let Some(was) = &self.was {
-            return missing.contains_key(&was.id).then(|| was.clone());
+    /// The record that was here, if it is one of the missing ones, and whether that is a guess.
+    /// `next`: the missing parent of what comes directly behind.
+    fn record(
+        &self,
+        entries: &[Entry],
+        missing: &Missing,
+        next: Option<EntryId>,
+    ) -> Option<(Lost, bool)> {
+        if let Some(was) = self
+            .was
+            .as_ref()
+            .filter(|was| missing.contains_key(&was.id))
+        {
+            return Some((was.clone(), false));
         }
-        let child = entries.get(self.before).filter(|_| self.torn)?;
-        let id = child.parent()?;
-        if missing.get(id) != Some(&self.before) {
-            return None;
+        let id = next.filter(|_| self.torn)?;
+        // Damage may have eaten the end of one record and the head of the next.
+        if let Some(was) = &self.was {
+            let lost = Lost { id, ..was.clone() };
+            return Some((lost, true));
         }
         let before = self.before.checked_sub(1).and_then(|at| entries.get(at));
-        Some(match before {
-            Some(before) => Lost::behind(id.clone(), before),
+        let lost = match before {
+            Some(before) => Lost::behind(id, before),
             None => Lost {
-                id: id.clone(),
+                id,
                 parent: None,
-                timestamp: child.timestamp().into(),
+                timestamp: entries.get(self.before)?.timestamp().into(),
             },
-        })
+        };
+        Some((lost, true))
     }
-}
-
-/// The type of entries that stand for records that are gone. Like any unknown type it is no context.
-const UNREADABLE: &str = "unreadable";
-
-/// An entry in the place of one that cannot be read.
-pub(super) fn unreadable(id: EntryId, parent: Option<EntryId>, timestamp: &str) -> Entry {
-    let line = json!({"type": UNREADABLE, "id": id, "parentId": parent, "timestamp": timestamp});
-    let line = Line::own(line.to_string());
-    Entry::stored(id, parent, timestamp, EntryKind::Other, line)
-}
-
-/// Whether an entry stands for one that could not be read.
-pub(super) fn is_unreadable(entry: &Entry) -> bool {
-    matches!(entry.body(), EntryBody::Other(other) if other.type_name == UNREADABLE)
-}
-
-/// Whether it does, and has no line in the file.
-pub(super) fn is_bridge(entry: &Entry) -> bool {
-    matches!(entry.line, Line::Own(_)) && is_unreadable(entry)
 }

@@ -7,19 +7,21 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 
 use pliant_sdk::message::{
-    BranchSummaryMessage, CompactionSummaryMessage, CustomMessage, Message, SystemMessage, Usage,
+    BranchSummaryMessage, CompactionSummaryMessage, CustomMessage, Message, Usage,
 };
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::body::{Compaction, EntryBody, EntryKind};
-use super::bridge::is_unreadable;
 use super::head::Head;
 use super::json;
 use super::skim;
 use super::source::{Line, text_of};
 use super::time::ms_from_iso;
 use super::{EntryId, TreeError};
+
+/// The type of entries that stand for records that are gone. Like any unknown type it is no context.
+const GONE: &str = "unreadable";
 
 /// One entry. It never changes after it was appended or read (S8).
 pub struct Entry {
@@ -101,6 +103,24 @@ impl Entry {
             body,
             messages,
         }
+    }
+
+    /// An entry in the place of a record that is gone.
+    pub(super) fn gone(id: EntryId, parent: Option<EntryId>, timestamp: &str) -> Self {
+        let line =
+            serde_json::json!({"type": GONE, "id": id, "parentId": parent, "timestamp": timestamp});
+        let line = Line::own(line.to_string());
+        Self::stored(id, parent, timestamp, EntryKind::Other, line)
+    }
+
+    /// Whether it is such an entry.
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self.body(), EntryBody::Other(other) if other.type_name == GONE)
+    }
+
+    /// Whether it is, and has no line in the file.
+    pub(super) fn is_bridge(&self) -> bool {
+        matches!(self.line, Line::Own(_)) && self.is_gone()
     }
 
     /// The same entry, with everything still to be read from its line.
@@ -205,7 +225,7 @@ impl Entry {
     #[must_use]
     pub fn is_unreadable(&self) -> bool {
         match self.body() {
-            EntryBody::Other(other) => other.type_name.is_empty() || is_unreadable(self),
+            EntryBody::Other(other) => other.type_name.is_empty() || self.is_gone(),
             EntryBody::Message(message) => {
                 matches!(&**message, Message::Other(value) if value.is_null())
             }
@@ -293,14 +313,21 @@ impl Entry {
 
     /// For an edit: its target's message with the new content. Kept, so that later requests share
     /// it like any other message.
-    pub(super) fn edited(&self, target: &Self) -> &[Arc<Message>] {
-        self.messages.get_or_init(|| {
-            let EntryBody::ContextEdit(edit) = self.body() else {
-                return target.messages().into();
-            };
-            let edited = |message: &Arc<Message>| edit.replacement.applied_to(message);
-            target.messages().iter().filter_map(edited).collect()
-        })
+    pub(super) fn edited<'a>(&'a self, target: &'a Self) -> &'a [Arc<Message>] {
+        if let Some(messages) = self.messages.get() {
+            return messages;
+        }
+        let EntryBody::ContextEdit(edit) = self.body() else {
+            return target.messages();
+        };
+        let messages = target.messages();
+        // What cannot be read now may be readable later.
+        if !target.is_read() {
+            return messages;
+        }
+        let edited = |message: &Arc<Message>| edit.replacement.applied_to(message);
+        self.messages
+            .get_or_init(|| messages.iter().filter_map(edited).collect())
     }
 
     /// Tokens and money this entry stands for (invariant 36). Reads no more of the line than that.
@@ -356,16 +383,5 @@ impl Entry {
             self.kind,
             line,
         ))
-    }
-}
-
-/// A compaction's system message, whatever a plugin left out of it.
-pub(super) fn as_system(message: Message) -> Option<Arc<Message>> {
-    match message {
-        Message::System(_) => Some(Arc::new(message)),
-        Message::Other(value) if value.is_object() => SystemMessage::deserialize(value)
-            .ok()
-            .map(|system| Arc::new(Message::System(system))),
-        _ => None,
     }
 }

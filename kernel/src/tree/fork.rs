@@ -137,9 +137,24 @@ impl SessionTree {
         let id = id.unwrap_or_else(|| ids.session_id());
         let header = old.header.successor(id, ids.now_ms(), cwd, Some(source));
         let place = Place::Pending(dir.join(store::file_name(&header)));
-        let mut tree = Self::with_entries(header, old.entries, place, ids);
+        let last = old.standing();
+        let entries = old.entries.into_iter().chain(last).collect();
+        let mut tree = Self::with_entries(header, entries, place, ids);
         tree.damage = old.damage;
         Ok(tree)
+    }
+
+    /// Where a copy of all entries has to end so that it stands where this session stands: nothing, or
+    /// an entry without content behind the leaf, for a leaf is not stored (S21).
+    pub(super) fn standing(&self) -> Option<Arc<Entry>> {
+        let leaf = self.leaf()?;
+        let last = self.entries.last()?;
+        if last.id() == leaf {
+            return None;
+        }
+        let id = self.ids.entry_id(|id| self.index.contains_key(id));
+        let entry = Entry::gone(id, Some(leaf.clone()), last.timestamp());
+        Some(Arc::new(entry))
     }
 
     /// Writes a session that is not in its file yet, whatever is in it.

@@ -2,7 +2,6 @@
 //! where it stands. Large files are read by several threads. Nothing is written.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,6 +12,7 @@ use memchr::memchr;
 use super::EntryId;
 use super::body::EntryKind;
 use super::bridge::{Gap, Lost, bridge};
+use super::damage::Damage;
 use super::entry::Entry;
 use super::head::{Head, Loose};
 use super::header::Header;
@@ -20,45 +20,6 @@ use super::scan::{NotAHeader, Piece, Scanner};
 use super::skim::{self, Skimmed};
 use super::source::{Line, Lines, Row, Source, text_of};
 use super::time::iso_from_ms;
-
-/// Part of a session file that could not be read. It stays in the file (S16).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Damage {
-    /// Counted from 1.
-    pub line: usize,
-    /// Size of the unreadable part.
-    pub bytes: usize,
-    /// What is wrong with it.
-    pub reason: &'static str,
-    /// The entry behind which the record is taken to have stood, where that was guessed.
-    pub behind: Option<EntryId>,
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            line,
-            bytes,
-            reason,
-            behind,
-        } = self;
-        match bytes {
-            0 => write!(f, "Before line {line} of the session file {reason}.")?,
-            _ => write!(
-                f,
-                "Line {line} of the session file was skipped: {bytes} bytes are {reason}. They stay \
-                 in the file."
-            )?,
-        }
-        match behind {
-            Some(id) => write!(
-                f,
-                " The conversation is led over it as if it had followed entry {id}."
-            ),
-            None => Ok(()),
-        }
-    }
-}
 
 /// What a file holds.
 pub(super) struct Contents {
@@ -105,8 +66,7 @@ pub(super) fn load(source: &Arc<Source>, end: u64) -> io::Result<Result<Contents
     }
     // Version 1 knew no ids: entries that have them are of a file whose header lost its version, and
     // giving them others would merge its branches.
-    let named = !first.entries.is_empty() && !first.gaps.iter().any(|gap| gap.nameless);
-    let header = if header.version() < 2.0 && named {
+    let header = if header.version() < 2.0 && !first.entries.is_empty() {
         header.without_version()
     } else {
         header
@@ -258,7 +218,7 @@ struct Part {
 }
 
 /// So many damaged places are told apart. A file may hold nothing else.
-const MOST_GAPS: usize = 10_000;
+const MOST_GAPS: usize = 50_000;
 
 /// Where the line of a piece is.
 struct Place<'a> {
@@ -338,7 +298,6 @@ impl Part {
             },
             before: self.entries.len(),
             torn: true,
-            nameless: false,
             was: None,
         });
     }
@@ -419,7 +378,6 @@ impl Part {
                 },
                 before: self.entries.len(),
                 torn,
-                nameless: reason == NAMELESS,
                 was,
             }),
         }
@@ -483,8 +441,6 @@ fn skimmed(head: &Skimmed<'_>, line: Line, ids: &mut Shared) -> Entry {
     )
 }
 
-const NAMELESS: &str = "a record without an id";
-
 fn read_carefully(head: Head<'_>, line: Line) -> Result<Entry, &'static str> {
     let Some(kind) = head.kind.text() else {
         return Err("a record without a type");
@@ -493,7 +449,7 @@ fn read_carefully(head: Head<'_>, line: Line) -> Result<Entry, &'static str> {
         return Err("a second session header");
     }
     let Some(id) = head.id.text() else {
-        return Err(NAMELESS);
+        return Err("a record without an id");
     };
     let timestamp = match &head.timestamp {
         Loose::Text(text) => Cow::Borrowed(&**text),

@@ -6,6 +6,8 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use memchr::memrchr;
+
 /// What a log needs of the system; tests put failing ones in between.
 pub(super) trait Disk: Send + Sync {
     fn size(&mut self) -> io::Result<u64>;
@@ -148,10 +150,14 @@ impl Log {
             return Ok(Fate::Grown(range));
         }
         if to > from {
-            self.tail = tail_of(&mut *self.disk, to)?;
-            self.torn = is_torn(&self.tail);
-            self.end = to;
-            return Ok(Fate::Grown(from..to));
+            // A line that is still being written is for the next look.
+            let whole = self.last_line_end(from, to)?;
+            self.torn = whole < to;
+            if whole > from {
+                self.end = whole;
+                self.tail = tail_of(&mut *self.disk, whole)?;
+                return Ok(Fate::Grown(from..whole));
+            }
         }
         match fs::metadata(&self.path) {
             Ok(named) if Identity::of(&named) != self.identity => Ok(Fate::Replaced),
@@ -166,37 +172,60 @@ impl Log {
     pub(super) fn append(&mut self, line: &str) -> io::Result<u64> {
         let start = if self.torn { "\n" } else { "" };
         let text = format!("{start}{line}\n");
-        let (at, result) = self.write(text.as_bytes());
-        if let Err(error) = result {
-            self.take_back(at);
-            return Err(error);
+        match self.write(text.as_bytes()) {
+            Ok(at) => {
+                self.torn = false;
+                self.tail = text.as_bytes()[text.len().saturating_sub(TAIL)..].to_vec();
+                Ok(at + start.len() as u64)
+            }
+            Err((error, half)) => {
+                if let Some(at) = half {
+                    self.take_back(at);
+                }
+                // Without it the file is not known, and nothing more is written to it.
+                if let Ok(tail) = tail_of(&mut *self.disk, self.end) {
+                    self.torn = is_torn(&tail);
+                    self.tail = tail;
+                }
+                Err(error)
+            }
         }
-        self.torn = false;
-        self.tail = text.as_bytes()[text.len().saturating_sub(TAIL)..].to_vec();
-        Ok(at + start.len() as u64)
     }
 
-    /// Writes all bytes, and answers where they begin. A system that takes a part is asked once more:
-    /// it then takes the rest, or says what is wrong.
-    fn write(&mut self, bytes: &[u8]) -> (u64, io::Result<()>) {
-        let first = match self.disk.append(bytes) {
-            Ok(taken) => taken,
-            Err(error) => return (self.end, Err(error)),
-        };
+    /// Writes all bytes, and answers where they begin; on failure, where the half line begins if it
+    /// stands in one piece. A system that takes a part is asked once more: it then takes the rest, or
+    /// says what is wrong.
+    fn write(&mut self, bytes: &[u8]) -> Result<u64, (io::Error, Option<u64>)> {
+        let first = self.disk.append(bytes).map_err(|error| (error, None))?;
         let at = self.written(first as u64);
         if first == bytes.len() {
-            return (at, Ok(()));
+            return Ok(at);
         }
-        let part = || io::Error::new(io::ErrorKind::StorageFull, "only a part of it was taken");
-        let result = match self.disk.append(&bytes[first..]) {
-            Ok(more) => {
-                let joined = self.written(more as u64) == at + first as u64;
-                let whole = first + more == bytes.len() && joined;
-                if whole { Ok(()) } else { Err(part()) }
+        let rest = self.disk.append(&bytes[first..]);
+        let more = rest.map_err(|error| (error, Some(at)))?;
+        let joined = self.written(more as u64) == at + first as u64;
+        if joined && first + more == bytes.len() {
+            return Ok(at);
+        }
+        let part = io::Error::new(io::ErrorKind::StorageFull, "only a part of it was taken");
+        // What another program wrote in between stays, and what is around it with it.
+        Err((part, joined.then_some(at)))
+    }
+
+    /// Where the last line that ends in a stretch ends; its beginning if none does.
+    fn last_line_end(&mut self, from: u64, to: u64) -> io::Result<u64> {
+        const STEP: u64 = 64 << 10;
+        let mut end = to;
+        while end > from {
+            let start = end.saturating_sub(STEP).max(from);
+            let mut block = vec![0; usize::try_from(end - start).unwrap_or(0)];
+            self.disk.read_at(start, &mut block)?;
+            if let Some(found) = memrchr(b'\n', &block) {
+                return Ok(start + found as u64 + 1);
             }
-            Err(error) => Err(error),
-        };
-        (at, result)
+            end = start;
+        }
+        Ok(from)
     }
 
     /// So many bytes were written; answers where they begin.
@@ -215,18 +244,9 @@ impl Log {
 
     /// Removes a half written line, unless another process wrote behind it.
     fn take_back(&mut self, at: u64) {
-        if at == self.end {
-            return;
-        }
         let last = self.disk.size().is_ok_and(|size| size == self.end);
         if last && self.disk.truncate(at).is_ok() {
             self.end = at;
-            return;
-        }
-        self.torn = true;
-        // Without it the file is not known, and nothing more is written to it.
-        if let Ok(tail) = tail_of(&mut *self.disk, self.end) {
-            self.tail = tail;
         }
     }
 }
@@ -328,7 +348,53 @@ pub(super) mod faults {
         can_truncate: bool,
     }
 
+    /// A disk that takes a part of each write, after another program has written.
+    pub(in super::super) struct Busy {
+        pub(in super::super) disk: Box<dyn Disk>,
+        pub(in super::super) path: PathBuf,
+        /// Of each write: the bytes it takes, and what another program writes before it.
+        pub(in super::super) plan: Vec<(usize, &'static str)>,
+    }
+
+    impl Disk for Busy {
+        fn size(&mut self) -> io::Result<u64> {
+            self.disk.size()
+        }
+
+        fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.plan.is_empty() {
+                return self.disk.append(bytes);
+            }
+            let (taken, theirs) = self.plan.remove(0);
+            let mut other = OpenOptions::new().append(true).open(&self.path)?;
+            other.write_all(theirs.as_bytes())?;
+            match taken {
+                0 => Err(io::ErrorKind::StorageFull.into()),
+                taken => self.disk.append(&bytes[..taken.min(bytes.len())]),
+            }
+        }
+
+        fn position(&mut self) -> io::Result<u64> {
+            self.disk.position()
+        }
+
+        fn truncate(&mut self, size: u64) -> io::Result<()> {
+            self.disk.truncate(size)
+        }
+
+        fn read_at(&mut self, at: u64, buffer: &mut [u8]) -> io::Result<()> {
+            self.disk.read_at(at, buffer)
+        }
+    }
+
     impl Log {
+        /// Lets other programs write in between.
+        pub(in super::super) fn busy(self, plan: Vec<(usize, &'static str)>) -> Self {
+            let (disk, path) = (self.disk, self.path.clone());
+            let disk = Box::new(Busy { disk, path, plan });
+            Self { disk, ..self }
+        }
+
         /// Puts a limit on what the file takes from now on.
         pub(in super::super) fn limit(self, room: &Arc<AtomicU64>, can_truncate: bool) -> Self {
             let disk = Full {

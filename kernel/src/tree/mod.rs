@@ -17,6 +17,7 @@ mod nodes;
 mod projection;
 
 mod bridge;
+mod damage;
 mod head;
 mod header;
 mod json;
@@ -53,6 +54,7 @@ pub use body::{
     LabelChange, ModelChange, OtherEntry, Replacement, SessionInfoEntry, ThinkingLevelChange,
     UsageEntry, one_line,
 };
+pub use damage::{Damage, tell_damage};
 pub use doctor::{CopyCwd, Oddity, OddityKind, examine, write_mended_copy};
 pub use entry::Entry;
 pub use error::TreeError;
@@ -61,7 +63,6 @@ pub use header::Header;
 pub use ids::{EntryId, Ids, SessionId};
 pub use lease::{Lease, LeaseError, LeaseHolder};
 pub use listing::{Listed, list, list_files};
-pub use load::Damage;
 pub use nodes::{Node, Nodes};
 pub use projection::{ModelRef, Projection, Selected, Settings};
 pub use storage::{SyncPolicy, Syncer};

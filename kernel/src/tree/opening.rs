@@ -193,19 +193,38 @@ fn contents(path: &Path, source: &Arc<Source>, size: u64) -> Result<Contents, Tr
     })
 }
 
-/// The old file is kept beside the new one, which is another text; one that is there stays.
+/// The old file is kept beside the new one, which is another text. What is there already stays.
 fn keep_beside(path: &Path, source: &Source) -> io::Result<()> {
-    let mut beside = path.to_owned().into_os_string();
-    beside.push(".before-migration");
-    let written = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(beside)
-        .and_then(|mut file| file.write_all(&source.read(0..source.size()?)?));
-    match written {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        done => done,
-    }
+    let bytes = source.read(0..source.size()?)?;
+    let named = |end: &str| {
+        let mut name = path.to_owned().into_os_string();
+        name.push(end);
+        name
+    };
+    let half = named(&format!(".{}.tmp", std::process::id()));
+    let kept = (|| {
+        let mut file = fs::File::create(&half)?;
+        file.set_permissions(fs::metadata(path)?.permissions())?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        for number in 0..1000 {
+            let name = match number {
+                0 => named(".before-migration"),
+                number => named(&format!(".before-migration-{number}")),
+            };
+            match fs::read(&name) {
+                Ok(there) if there == bytes => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return fs::rename(&half, &name);
+                }
+                _ => {}
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    })();
+    // Gone already where it got its name.
+    let _ = fs::remove_file(&half);
+    kept
 }
 
 fn text_contents(path: &Path, text: String) -> Result<Contents, TreeError> {

@@ -3,10 +3,11 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::lease::Lease;
+use super::lease::{Lease, LeaseError};
 use super::log::{Fate, Log, sync_folder};
 use super::source::{Line, Source};
 
@@ -65,6 +66,8 @@ impl Syncer {
 /// The open file of a session.
 pub(super) struct Storage {
     path: PathBuf,
+    /// The same without links.
+    real: PathBuf,
     log: Log,
     source: Arc<Source>,
     /// Created here and not synced yet.
@@ -103,6 +106,7 @@ impl Storage {
     fn of(path: &Path, (log, file): (Log, File), lease: Option<Lease>, new: bool) -> Self {
         Self {
             path: path.to_owned(),
+            real: std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()),
             log,
             source: Arc::new(Source::File(file)),
             new,
@@ -141,19 +145,24 @@ impl Storage {
     }
 
     /// Writes the file again under its name, which was removed, from what is still open.
-    pub(super) fn restore(&mut self) -> io::Result<()> {
-        let path = self.path.clone();
+    /// Answers where the bytes are that were not taken in yet.
+    pub(super) fn restore(&mut self) -> io::Result<Range<u64>> {
+        let path = self.real.clone();
         self.write_again(&path)
     }
 
     /// Goes on under a name of its own, for the old one is another file's.
-    pub(super) fn move_aside(&mut self) -> io::Result<()> {
+    pub(super) fn move_aside(&mut self) -> io::Result<Range<u64>> {
         let stem = self.path.file_stem().unwrap_or_default().to_owned();
         for number in 1..=10_000 {
             let mut name = stem.clone();
             name.push(format!("-{number}.jsonl"));
             let path = self.path.with_file_name(name);
-            match self.write_again(&path) {
+            let written = self.write_again(&path);
+            if written.is_ok() {
+                path.clone_into(&mut self.path);
+            }
+            match written {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 done => return done,
             }
@@ -161,27 +170,43 @@ impl Storage {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    fn write_again(&mut self, path: &Path) -> io::Result<()> {
+    fn write_again(&mut self, path: &Path) -> io::Result<Range<u64>> {
         const STEP: u64 = 1 << 20;
-        let end = self.source.size()?;
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        // Where the lease went with its folder, or the name is another one; else it is held here.
+        let lease = match Lease::acquire(path) {
+            Ok(lease) => Some(lease),
+            Err(LeaseError::Held(Some(holder))) if holder.pid == std::process::id() => None,
+            Err(LeaseError::Held(_)) => return Err(io::Error::other("another process has it")),
+            Err(LeaseError::Io(_)) => None,
+        };
+        let (known, end) = (self.log.end(), self.source.size()?);
         let (log, file) = Log::create(path, |out| {
             let mut at = 0;
             while at < end {
-                let block = self.source.read(at..(at + STEP).min(end))?;
+                let stop = (at + STEP).min(end);
+                let block = self.source.read(at..stop)?;
+                if (block.len() as u64) < stop - at {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
                 out.write_all(&block)?;
-                at += STEP;
+                at = stop;
             }
             Ok(())
         })?;
-        self.log = log;
-        path.clone_into(&mut self.path);
-        self.source = Arc::new(Source::File(file));
-        // With the folder the lease went as well; where it did not, it is held by this process.
-        if let Ok(lease) = Lease::acquire(&self.path) {
-            self._lease = Some(lease);
+        if let Source::File(old) = &*self.source {
+            file.set_permissions(old.metadata()?.permissions())?;
         }
+        self.log = log;
+        path.clone_into(&mut self.real);
+        if lease.is_some() {
+            self._lease = lease;
+        }
+        self.source = Arc::new(Source::File(file));
         (self.new, self.unsynced) = (true, true);
-        Ok(())
+        Ok(known..end)
     }
 
     /// What has to reach the disk; `None` when everything did.

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::branch::Branch;
+use super::damage::tell_damage;
 use super::log::Fate;
 use super::source::{Line, Source};
 use super::storage::Storage;
@@ -96,7 +97,7 @@ impl SessionTree {
                 Fate::Cut { from, to } => return Err(TreeError::Cut { path, from, to }),
                 Fate::Rewritten => return Err(TreeError::Rewritten { path }),
                 Fate::Replaced => {
-                    storage
+                    let rest = storage
                         .move_aside()
                         .map_err(|error| TreeError::write(&path, error))?;
                     self.notices.push(format!(
@@ -105,9 +106,10 @@ impl SessionTree {
                         path.display(),
                         storage.path().display()
                     ));
+                    self.take_in(rest).map_err(read_error)?;
                 }
                 Fate::Removed => {
-                    storage
+                    let rest = storage
                         .restore()
                         .map_err(|error| TreeError::write(&path, error))?;
                     self.notices.push(format!(
@@ -115,30 +117,35 @@ impl SessionTree {
                          written again, with everything that was in it.",
                         path.display()
                     ));
+                    self.take_in(rest).map_err(read_error)?;
                 }
-                Fate::Grown(range) => {
-                    let source = Arc::clone(storage.source());
-                    let added = load::load_more(&source, range, self.lines).map_err(read_error)?;
-                    // It may go on doing so with every turn.
-                    if !added.entries.is_empty() && !std::mem::replace(&mut self.others_write, true)
-                    {
-                        self.notices.push(format!(
-                            "Another program wrote {} to the session file {}. What it writes is kept \
-                             on a branch of its own; this conversation goes on where it was.",
-                            counted(added.entries.len(), "entry", "entries"),
-                            path.display()
-                        ));
-                    }
-                    for entry in added.entries {
-                        self.adopt(entry, Adopted::Beside);
-                    }
-                    self.lines += added.lines;
-                    self.notices
-                        .extend(added.damage.iter().map(ToString::to_string));
-                    self.damage.extend(added.damage);
-                }
+                Fate::Grown(range) => self.take_in(range).map_err(read_error)?,
             }
         }
+        Ok(())
+    }
+
+    /// Takes in what another program wrote here.
+    fn take_in(&mut self, range: Range<u64>) -> io::Result<()> {
+        let Place::File(storage) = &self.place else {
+            return Ok(());
+        };
+        let added = load::load_more(storage.source(), range, self.lines)?;
+        // It may go on doing so with every turn.
+        if !added.entries.is_empty() && !std::mem::replace(&mut self.others_write, true) {
+            self.notices.push(format!(
+                "Another program wrote {} to the session file {}. What it writes is kept on a branch \
+                 of its own; this conversation goes on where it was.",
+                counted(added.entries.len(), "entry", "entries"),
+                storage.path().display()
+            ));
+        }
+        for entry in added.entries {
+            self.adopt(entry, Adopted::Beside);
+        }
+        self.lines += added.lines;
+        self.notices.extend(tell_damage(&added.damage));
+        self.damage.extend(added.damage);
         Ok(())
     }
 

@@ -61,7 +61,11 @@ impl List {
             false => vec![folders.here()],
         };
         for folder in &looked_at {
-            tell_unreadable(folder)?;
+            match tell_unreadable(folder) {
+                // One of many is passed by.
+                Err(error) if self.all => say::warning(error),
+                told => told?,
+            }
         }
         let mut sessions: Vec<_> = looked_at.iter().flat_map(|dir| tree::list(dir)).collect();
         if self.all {

@@ -11,7 +11,7 @@ use crate::tree::head::Head;
 use crate::tree::scan::Scanner;
 use crate::tree::skim;
 use crate::tree::source::text_of;
-use crate::tree::{Entry, EntryBody, EntryId, Ids, SessionTree, bridge, json};
+use crate::tree::{Entry, EntryBody, EntryId, Ids, SessionTree, json};
 
 /// What was found, by kind.
 #[derive(Default)]
@@ -21,8 +21,6 @@ struct Findings {
     old: bool,
     /// An entry has one.
     named: bool,
-    /// An entry has none.
-    unnamed: bool,
 }
 
 /// So many lines of a kind are told.
@@ -46,7 +44,7 @@ pub(super) fn examine(path: &Path, bytes: &[u8], ids: &Ids) -> Vec<Oddity> {
     if look_at_lines(bytes, &mut found)
         && let Ok(tree) = SessionTree::from_bytes(path, bytes.to_vec(), ids.clone())
     {
-        if found.old && found.named && !found.unnamed {
+        if found.old && found.named {
             let line = found.lines.remove(&OddityKind::OldVersion);
             found
                 .lines
@@ -164,7 +162,7 @@ fn look_at_record(head: &Head<'_>, line: usize, found: &mut Findings) {
     match (head.kind.text(), head.id.text()) {
         (Some("session"), _) => found.add(OddityKind::SecondHeader, line),
         (Some(_), Some(_)) => found.named = true,
-        (Some(_), None) if found.old => found.unnamed = true,
+        (Some(_), None) if found.old => {}
         _ => found.add(OddityKind::Nameless, line),
     }
 }
@@ -172,7 +170,7 @@ fn look_at_record(head: &Head<'_>, line: usize, found: &mut Findings) {
 fn look_at_tree(tree: &SessionTree, found: &mut Findings) {
     use OddityKind as Kind;
     // Entries that stand for unreadable ones have no line of their own.
-    let is_bridge = |entry: &&Arc<Entry>| bridge::is_bridge(entry);
+    let is_bridge = |entry: &&Arc<Entry>| entry.is_bridge();
     let bridges: HashSet<&EntryId> = tree
         .entries()
         .iter()
@@ -194,7 +192,7 @@ fn look_at_tree(tree: &SessionTree, found: &mut Findings) {
             _ => {}
         }
         if entry.kind() == EntryKind::Other {
-            if bridge::is_unreadable(entry) {
+            if entry.is_gone() {
                 continue;
             }
             found.add(Kind::UnknownType, *line);

@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::bridge::unreadable;
 use super::super::header::Header;
 use super::super::scan::Scanner;
 use super::super::source::{Line, text_of};
@@ -51,7 +50,9 @@ pub fn write_mended_copy(path: &Path, cwd: &CopyCwd, ids: &Ids) -> Result<PathBu
     let old = source.header();
     let header = old.successor(ids.session_id(), ids.now_ms(), cwd.of(&old.cwd), Some(path));
     let place = Place::Pending(path.with_file_name(store::file_name(&header)));
-    let mut copy = SessionTree::with_entries(header, mended(&source), place, ids.clone());
+    let mut entries = mended(&source);
+    entries.extend(source.standing());
+    let mut copy = SessionTree::with_entries(header, entries, place, ids.clone());
     copy.begin_file(None)?;
     Ok(copy.path().map(Path::to_owned).unwrap_or_default())
 }
@@ -61,13 +62,12 @@ pub fn write_mended_copy(path: &Path, cwd: &CopyCwd, ids: &Ids) -> Result<PathBu
 fn named(bytes: &[u8], ids: &Ids) -> Option<Vec<u8>> {
     let mut scanner = Scanner::default();
     let (mut out, mut changed) = (Vec::with_capacity(bytes.len()), false);
+    let (mut is_old, mut any_named) = (false, false);
     let mut last: Option<EntryId> = None;
     for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
         let text = text_of(line.into());
         let pieces = scanner.line(&text, 0..text.len(), at + 1).ok()?;
-        if scanner.version.is_some_and(|version| version < 2.0) {
-            return None;
-        }
+        is_old = scanner.version.is_some_and(|version| version < 2.0);
         let only = match &pieces[..] {
             [only] => only.head.as_ref().filter(|head| !head.is_header()),
             _ => None,
@@ -76,7 +76,7 @@ fn named(bytes: &[u8], ids: &Ids) -> Option<Vec<u8>> {
             .and_then(|head| head.id.text())
             .filter(|id| !id.is_empty());
         if let Some(id) = named {
-            last = Some(id.into());
+            (last, any_named) = (Some(id.into()), true);
         } else if only.is_some_and(|head| head.kind.text().is_some())
             && let Some(mut object) = json::RawObject::parse(&text)
         {
@@ -92,7 +92,8 @@ fn named(bytes: &[u8], ids: &Ids) -> Option<Vec<u8>> {
         out.extend(line);
         out.push(b'\n');
     }
-    changed.then_some(out)
+    // Version 1 knew no ids.
+    (changed && (any_named || !is_old)).then_some(out)
 }
 
 /// The file read with a header of our own before it.
@@ -144,7 +145,7 @@ fn mended(source: &SessionTree) -> Vec<Arc<Entry>> {
         let parent = parent.as_ref();
         let strict = json::strict(&entry.raw());
         entries.push(match strict {
-            None => Arc::new(unreadable(
+            None => Arc::new(Entry::gone(
                 entry.id().clone(),
                 parent.cloned(),
                 entry.timestamp(),

@@ -4,8 +4,10 @@
 mod append;
 mod branches;
 mod context;
+mod damage;
 mod doctor;
 mod forks;
+mod others;
 mod reading;
 mod shelf;
 
@@ -170,6 +172,22 @@ fn chain(count: usize) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// A session on disk with one exchange.
+fn stored(folder: &Folder) -> (SessionTree, PathBuf) {
+    let mut tree = SessionTree::create(&folder.0, cwd(), None, ids());
+    add(&mut tree, user("hi"));
+    add(&mut tree, assistant("hello"));
+    let path = tree.path().unwrap().to_owned();
+    (tree, path)
+}
+
+fn ids_of(tree: &SessionTree) -> Vec<&str> {
+    tree.entries()
+        .iter()
+        .map(|entry| entry.id().as_str())
+        .collect()
 }
 
 /// A context as text: role and content of each message.
