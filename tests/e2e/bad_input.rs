@@ -2,7 +2,7 @@
 //! status is 1, and nothing that was stored before is lost.
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::slice;
@@ -158,13 +158,11 @@ fn a_server_that_refuses_the_connection() {
     let server = ModelServer::start([reply::text("one")]);
     let stored = Stored::new(&server);
     server.finish();
-    let address = {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port exists");
-        listener
-            .local_addr()
-            .expect("it has an address")
-            .to_string()
-    };
+    // The port that a connection goes out from: nobody listens there, and nobody else gets it.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port exists");
+    let listening = listener.local_addr().expect("it has an address");
+    let taken = TcpStream::connect(listening).expect("it is listening");
+    let address = taken.local_addr().expect("it has an address").to_string();
     stored.home.models(json!({PROVIDER: {
         "baseUrl": format!("http://{address}/v1"), "api": "openai-completions",
         "apiKey": "test-key", "models": [{"id": pliant_tests::MODEL}],
