@@ -143,7 +143,9 @@ fn mended(source: &SessionTree) -> Vec<Arc<Entry>> {
             parent => parent.filter(|_| !roots.contains(entry.id())).cloned(),
         };
         let parent = parent.as_ref();
-        let strict = json::strict(&entry.raw());
+        // What cannot be read is said to be so, also where it is JSON.
+        let readable = Some(entry).filter(|entry| !entry.is_unreadable());
+        let strict = readable.and_then(|entry| json::strict(&entry.raw()));
         entries.push(match strict {
             None => Arc::new(Entry::gone(
                 entry.id().clone(),

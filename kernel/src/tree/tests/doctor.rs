@@ -216,3 +216,14 @@ fn a_copy_can_be_given_another_directory() {
     let copy = again(&write_mended_copy(&path, &other, &ids()).unwrap());
     assert_eq!(copy.header().cwd, Path::new("/elsewhere"));
 }
+
+#[test]
+fn a_copy_says_of_an_entry_without_content_that_it_was_unreadable() {
+    let folder = Folder::new();
+    let timed = |line: &String| line.replace("\"t\"", "\"2026-01-01T00:00:00.000Z\"");
+    let mut lines: Vec<String> = chain(3).iter().map(timed).collect();
+    lines[2] = lines[2].replace(r#","message":{"role":"user","content":"2"}"#, "");
+    let path = folder.file("empty.jsonl", lines.join("\n") + "\n");
+    assert_eq!(oddities(&path), [(Kind::Unreadable, vec![3])]);
+    assert_eq!(shown(mended(&path).context()), ["user: 1", "user: 3"]);
+}
