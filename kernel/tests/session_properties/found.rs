@@ -1,0 +1,1 @@
+//! Scripts that once broke an invariant, by what was wrong.
