@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn another_model_gets_its_own_transcript() {
-        // P10: there and back again.
+        // reports P10: there and back again.
         let thinking = message(json!({"role": "assistant", "provider": "p", "api": "a",
             "model": "m", "stopReason": "stop", "content": [{"type": "thinking", "thinking": "t",
             "thinkingSignature": "s"}, {"type": "text", "text": "x"}]}));

@@ -11,6 +11,7 @@ mod services;
 mod state;
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -132,6 +133,8 @@ struct Shared {
     syncing: Mutex<Option<JoinHandle<()>>>,
     /// Ends what runs outside a run (commands, input handlers); made anew when it has been used.
     abort: Mutex<CancellationToken>,
+    /// Set at the end: who kept a handle of this session is told so.
+    closed: AtomicBool,
     subscribers: Subscribers,
     reports: Mutex<Vec<HandlerFailure>>,
     tools: ToolSelection,
@@ -181,6 +184,7 @@ impl Session {
             claims: Arc::default(),
             syncing: Mutex::default(),
             abort: Mutex::default(),
+            closed: AtomicBool::default(),
             subscribers: Subscribers::default(),
             reports: Mutex::default(),
             tools,
@@ -311,6 +315,7 @@ impl Session {
         self.abort().await;
         let event = json!({"type": "session_shutdown", "reason": reason});
         self.tell(HookPoint::SessionShutdown, &event).await;
+        self.0.closed.store(true, Ordering::Release);
         let conversation = self.0.tree().id().to_string();
         self.0.equipment.client.forget(&conversation);
         self.0.equipment.host.processes_ended(LETTING_GO).await;
