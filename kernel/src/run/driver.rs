@@ -288,6 +288,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
         let selection = self.host.selection();
         let view = RequestView::default();
         let messages = request::messages(self.host, cancel, &view, &selection.model).await;
+        let hooks = hooks::provider(self.host, cancel, &selection.model);
         let request = ModelRequest {
             options: StreamOptions {
                 reasoning: (selection.level != ThinkingLevel::Off).then_some(selection.level),
@@ -300,7 +301,9 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
             now_ms: self.host.now_ms(),
         };
         let snapshot = Arc::clone(&self.lock().snapshot);
-        self.host.client().open(&snapshot, request, cancel)
+        self.host
+            .client()
+            .open(&snapshot, request, Some(hooks), cancel)
     }
 
     fn tool(&self, name: &str) -> Option<Arc<dyn ToolRunner>> {

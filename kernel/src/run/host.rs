@@ -15,8 +15,8 @@ use crate::models::ModelClient;
 use crate::registry::{HandlerFailure, Registry, Snapshot, Source};
 use crate::tree::{Compaction, EntryId, SessionTree};
 
-/// The session of a run.
-pub trait RunHost: PluginHost + TreeHost + QueueHost + ModelHost {
+/// The session of a run: a cheap handle, which what goes on beside the run takes along.
+pub trait RunHost: PluginHost + TreeHost + QueueHost + ModelHost + Clone + 'static {
     /// Unix milliseconds.
     fn now_ms(&self) -> i64;
 }

@@ -9,4 +9,5 @@ mod support;
 mod compaction;
 mod context;
 mod prompt;
+mod provider_hooks;
 mod services;

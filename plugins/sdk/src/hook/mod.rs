@@ -26,6 +26,13 @@ macro_rules! hook {
     };
 }
 
+mod request;
+
+pub use request::{
+    AfterProviderResponse, BeforeProviderHeaders, BeforeProviderRequest, ContextAnswer,
+    ContextEvent, ContextWithSystemEvent, HeadersAnswer, ProviderStreamEvent,
+};
+
 /// A tool is about to run (`tool_call`). An error of the handler blocks the call.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
