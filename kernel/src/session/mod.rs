@@ -28,7 +28,7 @@ use crate::models::{Catalog, ModelClient};
 use crate::pipeline::{self, Passage, Prompt, PromptError, Scene, WhenActive};
 use crate::prompt::PromptOptions;
 use crate::registry::{Callers, Dispatcher, HandlerFailure, HookPoint, Registry, Source};
-use crate::run::{self, Transcript};
+use crate::run::{self, Assembly};
 use crate::settings::Settings;
 use crate::tree::{EntryBody, Header, ModelChange, SessionTree, ThinkingLevelChange};
 
@@ -127,7 +127,7 @@ struct Shared {
     tree: Mutex<SessionTree>,
     state: Mutex<State>,
     queues: Mutex<Queues>,
-    transcript: Mutex<Transcript>,
+    assembly: Mutex<Assembly>,
     claims: Arc<Claims>,
     /// The last force to the disk.
     syncing: Mutex<Option<JoinHandle<()>>>,
@@ -180,7 +180,7 @@ impl Session {
                 loadout: None,
             }),
             queues: Mutex::new(Queues::new(modes.0, modes.1)),
-            transcript: Mutex::default(),
+            assembly: Mutex::default(),
             claims: Arc::default(),
             syncing: Mutex::default(),
             abort: Mutex::default(),
