@@ -15,6 +15,7 @@ mod services;
 mod state;
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ use crate::models::{Catalog, ModelClient};
 use crate::pipeline::{Prompt, PromptError};
 use crate::prompt::PromptOptions;
 use crate::registry::{Callers, Dispatcher, HandlerFailure, HookPoint, Registry, Source};
-use crate::run::Transcript;
+use crate::run::Assembly;
 use crate::settings::Settings;
 use crate::tree::{EntryBody, Header, ModelChange, SessionTree, ThinkingLevelChange};
 
@@ -139,12 +140,14 @@ struct Shared {
     /// Held while the queues change and that is told.
     announcing: tokio::sync::Mutex<()>,
     outbox: Outbox,
-    transcript: Mutex<Transcript>,
+    assembly: Mutex<Assembly>,
     claims: Arc<Claims>,
     /// The last force to the disk.
     syncing: Mutex<Option<JoinHandle<()>>>,
     /// Ends what runs outside a run (commands, input handlers); made anew when it has been used.
     abort: Mutex<CancellationToken>,
+    /// Set at the end: who kept a handle of this session is told so.
+    closed: AtomicBool,
     subscribers: Subscribers,
     reports: Mutex<Vec<HandlerFailure>>,
     tools: ToolSelection,
@@ -192,10 +195,11 @@ impl Session {
             queues: Mutex::new(Queues::new(modes.0, modes.1)),
             announcing: tokio::sync::Mutex::default(),
             outbox: Outbox::here(),
-            transcript: Mutex::default(),
+            assembly: Mutex::default(),
             claims: Arc::default(),
             syncing: Mutex::default(),
             abort: Mutex::default(),
+            closed: AtomicBool::default(),
             subscribers: Subscribers::default(),
             reports: Mutex::default(),
             tools,
@@ -326,6 +330,7 @@ impl Session {
         let event = json!({"type": "session_shutdown", "reason": reason});
         self.tell(HookPoint::SessionShutdown, &event).await;
         self.0.outbox.arrived().await;
+        self.0.closed.store(true, Ordering::Release);
         let conversation = self.0.tree().id().to_string();
         self.0.equipment.client.forget(&conversation);
         self.0.equipment.host.processes_ended(LETTING_GO).await;
