@@ -73,7 +73,9 @@ fn take(state: &mut Option<Prompt>, mut answer: Value) -> Result<ControlFlow<()>
 fn images_of(images: Value) -> Result<Vec<Content>, Error> {
     let unfit = || Error::invalid("the \"images\" of its \"transform\" are no list of images");
     let images: Vec<Content> = serde_json::from_value(images).map_err(|_| unfit())?;
-    let all = images.iter().all(|block| matches!(block, Content::Image(_)));
+    let all = images
+        .iter()
+        .all(|block| matches!(block, Content::Image(_)));
     all.then_some(images).ok_or_else(unfit)
 }
 

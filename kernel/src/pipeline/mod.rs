@@ -89,11 +89,15 @@ pub enum PromptError {
     Busy,
     #[error("The conversation is being compacted. Send the prompt when that has ended.")]
     Compacting,
-    #[error("The session is moving to another place of its tree. Send the prompt when it is there.")]
+    #[error(
+        "The session is moving to another place of its tree. Send the prompt when it is there."
+    )]
     Navigating,
     #[error("The session has ended. Open it again to go on with it.")]
     Closed,
-    #[error("The command /{name} cannot wait in a queue. Send it as a prompt; it then runs at once.")]
+    #[error(
+        "The command /{name} cannot wait in a queue. Send it as a prompt; it then runs at once."
+    )]
     Command { name: String },
     #[error("The prompt is empty. Say what you want done.")]
     Empty,

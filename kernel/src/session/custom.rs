@@ -43,7 +43,11 @@ impl Session {
             ..message.into()
         };
         let announced = Arc::new(Message::Custom(message.clone()));
-        match self.0.claims.look(|standing| self.0.way(standing, message, options)) {
+        match self
+            .0
+            .claims
+            .look(|standing| self.0.way(standing, message, options))
+        {
             Way::Waits => Ok(()),
             Way::Stored(stored) => {
                 stored?;
@@ -118,7 +122,8 @@ impl Shared {
                 Way::Waits
             }
             // A compaction would put the message before its summary, maybe out of the context.
-            (_, Standing::Running, Some(false)) | (_, Standing::Compacting | Standing::Navigating, Some(false) | None) => {
+            (_, Standing::Running, Some(false))
+            | (_, Standing::Compacting | Standing::Navigating, Some(false) | None) => {
                 lock(&self.queues).held.push_back(message);
                 Way::Waits
             }
@@ -171,6 +176,8 @@ impl Shared {
             message: Arc::clone(&message),
         };
         self.subscribers.publish(start).await;
-        self.subscribers.publish(Event::MessageEnd { message }).await;
+        self.subscribers
+            .publish(Event::MessageEnd { message })
+            .await;
     }
 }

@@ -8,5 +8,6 @@ mod support;
 
 mod compaction;
 mod context;
+mod messages;
 mod prompt;
 mod services;

@@ -212,6 +212,11 @@ pub struct Scene {
     pub dir: tempfile::TempDir,
 }
 
+/// A kernel whose user keeps everything in `dir`.
+pub fn kernel_in(dir: &std::path::Path) -> Kernel {
+    Kernel::boot(KernelOptions::new(dir.to_path_buf(), dir.join("agent"))).unwrap()
+}
+
 /// A new session with the scripted model.
 pub async fn open_session(kernel: &Kernel) -> Session {
     let open = OpenOptions {

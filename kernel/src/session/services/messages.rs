@@ -56,7 +56,10 @@ async fn append(session: Arc<Shared>, ask: Ask) -> Result<Value, Error> {
 
 fn sender(session: &Shared, name: String) -> Source {
     let snapshot = session.equipment.registry.snapshot();
-    let mut sources = snapshot.sources().iter().map(|generation| generation.source());
+    let mut sources = snapshot
+        .sources()
+        .iter()
+        .map(|generation| generation.source());
     let source = sources.find(|source| source.name == name).cloned();
     source.unwrap_or_else(|| Source::inline(name, Rank::User))
 }
