@@ -32,6 +32,11 @@ struct Reader {
 }
 
 impl Transcript {
+    /// From the next update on with or without a text in place of every image (M17).
+    pub fn block_images(&mut self, blocked: bool) {
+        self.converted.block_images(blocked);
+    }
+
     /// Brings the transcript up to date with the projection and answers what to send to the model.
     pub fn update(&mut self, projection: &[Arc<Message>], model: &Model) -> Vec<Arc<Message>> {
         let kept = self.converted.update(projection);

@@ -10,6 +10,7 @@ use pliant_kernel::registry::{InProcess, Rank, Source};
 use pliant_kernel::session::{Session, Subscription};
 use pliant_kernel::{Kernel, KernelOptions, OpenOptions, SessionChoice};
 use pliant_sdk::message::StopReason;
+use pliant_sdk::session::MessageDraft;
 use pliant_sdk::tool::ExecutionMode;
 use pliant_sdk::{Event, Plugin};
 use serde_json::json;
@@ -20,7 +21,7 @@ use tokio::time::timeout;
 
 use crate::extension::Extension;
 use crate::model::{ScriptedProvider, ScriptedWire, Talk};
-use crate::record::{Aborted, Prompted, Record};
+use crate::record::{Aborted, Prompted, Record, word};
 use crate::script::{After, Script, Setting, Way, What};
 use crate::tools::{Doer, Workshop};
 
@@ -146,7 +147,7 @@ impl Stage {
         wait(After::Quiet, script.setting.threads).await;
         self.come_to_rest(script).await;
         self.probe(script).await;
-        self.record().await
+        self.record(script).await
     }
 
     fn act(&mut self, number: usize, what: &What) {
@@ -164,6 +165,15 @@ impl Stage {
                 self.extension.gate.open(*so_many);
             }
             What::Reload => self.extension.load(),
+            What::Message(options) => {
+                let draft = MessageDraft::text("note", format!("note {number}"));
+                let options = *options;
+                self.with_session(|session| async move {
+                    let sent = session.send_message(draft, options, None).await;
+                    // It may be refused like a prompt; then it is not said.
+                    drop(sent);
+                });
+            }
             What::Compact => self.with_session(|session| async move {
                 // Why there is none is told in the answer only.
                 let _ = session.compact(None).await;
@@ -192,10 +202,13 @@ impl Stage {
             let mut prompted = Prompted {
                 text: text.clone(),
                 way,
-                told: Vec::new(),
+                told: Arc::default(),
+                deferred: false,
                 refused: None,
                 failed: None,
             };
+            let told = Arc::clone(&prompted.told);
+            let preflight = move |now| told.lock().unwrap().push(now);
             let prompt = Prompt {
                 when_active: way.map(|way| match way {
                     Way::Steer => WhenActive::Steer,
@@ -203,9 +216,11 @@ impl Stage {
                 }),
                 ..Prompt::text(text)
             };
-            let told = &mut prompted.told;
-            match session.prompt(prompt, |told_now| told.push(told_now)).await {
-                Ok(end) => prompted.failed = end.failure.map(|failure| failure.to_string()),
+            match session.prompt(prompt, preflight).await {
+                Ok(end) => {
+                    prompted.deferred = end.deferred;
+                    prompted.failed = end.failure.map(|failure| failure.to_string());
+                }
                 Err(refusal) => prompted.refused = Some(refusal.to_string()),
             }
             prompts.lock().unwrap().push(prompted);
@@ -236,13 +251,19 @@ impl Stage {
                 .await
                 .is_ok()
             {
-                self.session.wait_idle().await;
+                let idle = timeout(Duration::from_secs(5), self.session.wait_idle()).await;
+                idle.unwrap_or_else(|_| self.stuck("nothing runs and it is not idle", script));
                 return;
             }
             self.session.cancel();
         }
+        self.stuck("it does not become idle", script)
+    }
+
+    fn stuck(&self, how: &str, script: &Script) -> ! {
         let events = self.events.lock().unwrap();
-        panic!("the session does not become idle\n{script:#?}\n{events:#?}");
+        let words: Vec<String> = events.iter().map(|event| word(event)).collect();
+        panic!("{how}\n{script:#?}\n{words:#?}\n{:#?}", self.prompts)
     }
 
     /// The session is usable, whatever its extension did.
@@ -252,28 +273,29 @@ impl Stage {
         self.extension.load();
         let accepted = self.session.prompt(Prompt::text(PROBE), |_| ());
         let end = timeout(Duration::from_secs(5), accepted).await;
-        let events = || self.events.lock().unwrap().clone();
-        let end = end.unwrap_or_else(|_| panic!("the probe never ends\n{:#?}", events()));
-        let end = end.unwrap_or_else(|error| panic!("{error}\n{script:#?}\n{:#?}", events()));
+        let end = end.unwrap_or_else(|_| self.stuck("the probe never ends", script));
+        let end = end.unwrap_or_else(|error| self.stuck(&error.to_string(), script));
         let last = end.last.unwrap();
         let answer = last.as_assistant().unwrap();
         assert_eq!(answer.stop_reason, StopReason::Stop, "{answer:#?}");
         assert!(self.session.is_idle());
     }
 
-    async fn record(mut self) -> Record {
+    async fn record(mut self, script: &Script) -> Record {
         self.look_at_file();
         self.session.end_subscriptions();
-        self.collector.await.unwrap();
+        (&mut self.collector).await.unwrap();
         let messages = self.session.messages();
         let file = self.session.file();
-        self.session.close("quit").await;
+        let closed = timeout(Duration::from_secs(5), self.session.close("quit")).await;
+        closed.unwrap_or_else(|_| self.stuck("it does not close", script));
         let requests = std::mem::take(&mut *self.talk.requests.lock().unwrap());
         let (generations, requests) = requests.into_iter().unzip();
         Record {
             events: std::mem::take(&mut *self.events.lock().unwrap()),
             prompts: std::mem::take(&mut *self.prompts.lock().unwrap()),
             aborts: std::mem::take(&mut *self.aborts.lock().unwrap()),
+            triggering: script.acts.iter().filter(|act| act.what.triggers()).count(),
             cleared: std::mem::take(&mut *self.cleared.lock().unwrap()),
             requests,
             generations,

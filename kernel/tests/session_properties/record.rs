@@ -1,7 +1,7 @@
 //! What was seen of a script.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use pliant_kernel::session::Disposition;
 use pliant_sdk::{Event, Message};
@@ -15,6 +15,8 @@ pub struct Record {
     pub events: Vec<Arc<Event>>,
     pub prompts: Vec<Prompted>,
     pub aborts: Vec<Aborted>,
+    /// Messages of the extension that may have started a run.
+    pub triggering: usize,
     /// Texts that were taken out of the queues.
     pub cleared: Vec<String>,
     /// What the model was asked, and which generations there were by then.
@@ -36,11 +38,19 @@ pub struct Prompted {
     pub text: String,
     pub way: Option<Way>,
     /// What the observer was told.
-    pub told: Vec<Disposition>,
+    pub told: Arc<Mutex<Vec<Disposition>>>,
+    /// It was put off while a run settled.
+    pub deferred: bool,
     /// The refusal.
     pub refused: Option<String>,
     /// The session could not be stored.
     pub failed: Option<String>,
+}
+
+impl Prompted {
+    pub fn told(&self) -> Vec<Disposition> {
+        self.told.lock().unwrap().clone()
+    }
 }
 
 /// How things were when an abort had returned.

@@ -1,6 +1,7 @@
 //! What may happen to a session, as values that can be drawn and made smaller: what its model says,
 //! what its extension does, and what its users do when.
 
+use pliant_sdk::session::{MessageOptions, SendAs};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -139,6 +140,15 @@ pub enum What {
     Reload,
     Compact,
     ClearQueue,
+    /// The extension says something.
+    Message(MessageOptions),
+}
+
+impl What {
+    /// Whether it may start a run without a prompt.
+    pub fn triggers(&self) -> bool {
+        matches!(self, Self::Message(options) if options.trigger_turn == Some(true))
+    }
 }
 
 /// How a prompt joins an active run.
@@ -267,6 +277,20 @@ fn handler() -> impl Strategy<Value = Handler> {
     (any::<Index>(), manner).prop_map(|(point, manner)| Handler { point, manner })
 }
 
+fn message() -> impl Strategy<Value = MessageOptions> {
+    let ways = vec![
+        None,
+        Some(SendAs::Steer),
+        Some(SendAs::FollowUp),
+        Some(SendAs::NextTurn),
+    ];
+    let turns = vec![None, Some(false), Some(true)];
+    (select(ways), select(turns)).prop_map(|(deliver_as, trigger_turn)| MessageOptions {
+        deliver_as,
+        trigger_turn,
+    })
+}
+
 fn act() -> impl Strategy<Value = Act> {
     let way = || {
         prop_oneof![
@@ -284,6 +308,7 @@ fn act() -> impl Strategy<Value = Act> {
         2 => Just(What::Reload),
         2 => Just(What::Compact),
         1 => Just(What::ClearQueue),
+        3 => message().prop_map(What::Message),
     ];
     let after = prop_oneof![
         4 => (0..24_usize).prop_map(After::Steps),

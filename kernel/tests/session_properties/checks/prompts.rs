@@ -9,10 +9,12 @@ use crate::script::Script;
 /// Invariants 27, 28 and 29.
 pub fn check(_: &Script, record: &Record) -> Broken {
     for prompt in &record.prompts {
-        let accepted = usize::from(prompt.refused.is_none());
+        let told = prompt.told();
+        require(told.len() == 1, format!("the observer was told {told:?}"))?;
+        let rejected = told == [Disposition::Rejected];
         require(
-            prompt.told.len() == accepted,
-            format!("the observer was told {:?} of {prompt:?}", prompt.told),
+            rejected == prompt.refused.is_some() || prompt.deferred,
+            format!("{prompt:?} is refused and accepted"),
         )?;
         let begun: Vec<String> = record
             .events
@@ -20,10 +22,10 @@ pub fn check(_: &Script, record: &Record) -> Broken {
             .filter_map(|e| user_begins(e))
             .collect();
         let times = begun.iter().filter(|text| **text == prompt.text).count();
-        let expected = match prompt.told.first() {
+        let expected = match told.first() {
             Some(Disposition::Started) => 1..=1,
             Some(Disposition::Queued) => 0..=1,
-            Some(Disposition::Handled) | None => 0..=0,
+            Some(Disposition::Handled | Disposition::Rejected) | None => 0..=0,
         };
         require(
             expected.contains(&times) || prompt.failed.is_some(),

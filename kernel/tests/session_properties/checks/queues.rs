@@ -13,7 +13,7 @@ use crate::script::{Script, Way};
 pub fn check(script: &Script, record: &Record) -> Broken {
     // An input handler gives several prompts one text.
     let mut texts = HashSet::new();
-    let queued = |prompt: &&Prompted| prompt.told == [Disposition::Queued];
+    let queued = |prompt: &&Prompted| prompt.told() == [Disposition::Queued];
     let queued: Vec<&Prompted> = record.prompts.iter().filter(queued).collect();
     let mut queues = Queues {
         one_steering: !script.setting.all_steering,

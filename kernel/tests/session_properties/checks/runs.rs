@@ -169,10 +169,11 @@ impl Runs {
         let started = record
             .prompts
             .iter()
-            .filter(|prompt| prompt.told.contains(&Disposition::Started));
-        // The last one is the probe.
+            .filter(|prompt| prompt.told().contains(&Disposition::Started));
+        // One more is the probe's; messages may have started some too.
+        let least = started.count() + 1;
         require(
-            started.count() + 1 == self.settled,
+            (least..=least + record.triggering).contains(&self.settled),
             "there are more or fewer settlings than prompts that started a run",
         )
     }
