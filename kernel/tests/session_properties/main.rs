@@ -44,7 +44,7 @@ fn check(script: &Script) {
 }
 
 proptest! {
-    #![proptest_config(cases(160))]
+    #![proptest_config(cases(64))]
 
     #[test]
     fn whatever_happens_to_a_session_the_invariants_hold(script in script()) {

@@ -246,13 +246,12 @@ impl Stage {
         self.workshop.gate.open_for_good();
         self.extension.gate.open_for_good();
         for _ in 0..100 {
-            let all = async { while self.tasks.join_next().await.is_some() {} };
-            if timeout(Duration::from_millis(HANDLER_LIMIT_MS * 2), all)
-                .await
-                .is_ok()
-            {
-                let idle = timeout(Duration::from_secs(5), self.session.wait_idle()).await;
-                idle.unwrap_or_else(|_| self.stuck("nothing runs and it is not idle", script));
+            let all = async {
+                while self.tasks.join_next().await.is_some() {}
+                self.session.wait_idle().await;
+            };
+            let limit = Duration::from_millis(HANDLER_LIMIT_MS * 2);
+            if timeout(limit, all).await.is_ok() {
                 return;
             }
             self.session.cancel();
