@@ -198,6 +198,7 @@ mod tests {
                 cancel: CancellationToken::new(),
                 limit: None,
             },
+            prepares: &|| (),
             run_active: &|| true,
             model: None,
             usable: false,

@@ -86,6 +86,8 @@ pub enum PromptError {
     Busy,
     #[error("The conversation is being compacted. Send the prompt when that has ended.")]
     Compacting,
+    #[error("The session is going to another place of its tree. Send the prompt when it is there.")]
+    Navigating,
     #[error("The prompt is empty. Say what you want done.")]
     Empty,
     #[error(
@@ -106,6 +108,8 @@ pub struct Scene<'a> {
     pub callers: Callers<'a>,
     /// Makes the services of a command's owner.
     pub command_services: &'a (dyn Fn(&Source) -> Arc<dyn Services> + Send + Sync),
+    /// Told when the prompt is no command: it may get a run now (P7).
+    pub prepares: &'a (dyn Fn() + Send + Sync),
     /// A run is active now.
     pub run_active: &'a (dyn Fn() -> bool + Send + Sync),
     /// The selected model.
@@ -124,6 +128,7 @@ pub async fn pass(scene: &Scene<'_>, prompt: Prompt) -> Result<Passage, PromptEr
     if command::dispatch(scene, &prompt).await {
         return Ok(Passage::Handled);
     }
+    (scene.prepares)();
     let Some(prompt) = input::handle(scene, prompt).await else {
         return Ok(Passage::Handled);
     };

@@ -1,17 +1,22 @@
-//! Who has the session: nobody, a run, a run that is settling, or a compaction that the user asked for.
-//! Claiming is atomic (P6), queues take messages only while a run can still deliver them, and what
+//! Who has the session: nobody, a run, a run that is settling, or a compaction or navigation that the
+//! user asked for. Claiming is atomic (P6), queues take messages only while a run can still deliver them, and what
 //! arrives while a run settles waits.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+
+use crate::pipeline::PromptError;
 
 /// The state of a session's one place for a run.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     holder: Mutex<Holder>,
     changed: Notify,
+    /// Prompts on their way to a run, which will find the session where they have seen it (P7).
+    preparing: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -21,9 +26,33 @@ enum Holder {
     Run(CancellationToken),
     Settling,
     Compaction(CancellationToken),
+    Navigation(CancellationToken),
 }
 
-/// The session claimed for one run or compaction; free again when this is dropped.
+/// A prompt that may be on its way to a run, until this is dropped.
+pub(super) struct Preparing {
+    claims: Arc<Claims>,
+    begun: AtomicBool,
+}
+
+impl Preparing {
+    /// It is on its way: until it has its run, nobody moves the session in its tree (P7).
+    pub(super) fn begin(&self) {
+        if !self.begun.swap(true, Ordering::SeqCst) {
+            self.claims.preparing.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Drop for Preparing {
+    fn drop(&mut self) {
+        if *self.begun.get_mut() {
+            self.claims.preparing.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// The session claimed for one run, compaction or navigation; free again when this is dropped.
 pub(super) struct Claimed {
     claims: Arc<Claims>,
     pub(super) cancel: CancellationToken,
@@ -48,6 +77,25 @@ impl Claims {
         self.claim_as(Holder::Compaction(cancel.clone()), cancel)
     }
 
+    /// Claims the session for going to another place; `None` also while a prompt is on its way (P7).
+    pub(super) fn claim_for_navigation(
+        self: &Arc<Self>,
+        cancel: CancellationToken,
+    ) -> Option<Claimed> {
+        if self.preparing.load(Ordering::SeqCst) > 0 {
+            return None;
+        }
+        self.claim_as(Holder::Navigation(cancel.clone()), cancel)
+    }
+
+    /// A prompt arrives.
+    pub(super) fn preparing(self: &Arc<Self>) -> Preparing {
+        Preparing {
+            claims: Arc::clone(self),
+            begun: AtomicBool::new(false),
+        }
+    }
+
     fn claim_as(self: &Arc<Self>, claimer: Holder, cancel: CancellationToken) -> Option<Claimed> {
         let mut holder = self.holder();
         if !matches!(*holder, Holder::Nobody) {
@@ -65,9 +113,18 @@ impl Claims {
         matches!(*self.holder(), Holder::Run(_))
     }
 
-    /// Whether the user asked for a compaction that is not done.
-    pub(super) fn is_compacting(&self) -> bool {
-        matches!(*self.holder(), Holder::Compaction(_))
+    /// Whether nobody has the session, or a run that is settling (R52).
+    pub(super) fn is_idle(&self) -> bool {
+        matches!(*self.holder(), Holder::Nobody | Holder::Settling)
+    }
+
+    /// Why a prompt is refused, if what has the session takes none.
+    pub(super) fn refusal(&self) -> Option<PromptError> {
+        match &*self.holder() {
+            Holder::Compaction(_) => Some(PromptError::Compacting),
+            Holder::Navigation(_) => Some(PromptError::Navigating),
+            Holder::Nobody | Holder::Run(_) | Holder::Settling => None,
+        }
     }
 
     /// Does something while a run is active and cannot begin to settle; `None` when none is.
@@ -86,9 +143,10 @@ impl Claims {
         settles
     }
 
-    /// Asks an active run or compaction to stop.
+    /// Asks what has the session to stop.
     pub(super) fn cancel(&self) {
-        if let Holder::Run(cancel) | Holder::Compaction(cancel) = &*self.holder() {
+        use Holder::{Compaction, Navigation, Run};
+        if let Run(cancel) | Compaction(cancel) | Navigation(cancel) = &*self.holder() {
             cancel.cancel();
         }
     }

@@ -26,13 +26,11 @@ impl Session {
         if self.model().is_none() {
             return Err(CompactionError::NoModel);
         }
-        let (outcome, end) = run::compact(&self.0, instructions, &claimed.cancel).await;
+        let ending = run::compact(&self.0, instructions, &claimed.cancel).await;
         self.0.run_boundary();
         // Whoever hears of the end finds the session idle (R26).
+        let cancel = claimed.cancel.clone();
         drop(claimed);
-        if let Some(end) = end {
-            self.0.subscribers.publish(end).await;
-        }
-        outcome
+        ending?.tell(&self.0, &cancel).await
     }
 }

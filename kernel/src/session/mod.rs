@@ -5,7 +5,10 @@ mod claim;
 mod compact;
 mod disk;
 mod events;
+mod name;
+mod navigate;
 mod queue;
+mod reading;
 mod run_host;
 mod services;
 mod state;
@@ -35,7 +38,7 @@ pub use events::Subscription;
 pub use queue::Delivery;
 pub use state::{DEFAULT_TOOLS, ToolSelection};
 
-use claim::Claims;
+use claim::{Claims, Preparing};
 use events::Subscribers;
 use queue::Queues;
 use state::State;
@@ -175,6 +178,7 @@ impl Session {
                 model,
                 level,
                 loadout: None,
+                recovered: false,
             }),
             queues: Mutex::new(Queues::new(modes.0, modes.1)),
             transcript: Mutex::default(),
@@ -215,16 +219,17 @@ impl Session {
         accepted: impl FnOnce(Disposition) + Send,
     ) -> Result<PromptEnd, PromptError> {
         self.0.claims.settled().await;
-        let passage = self.pass(prompt).await;
+        let preparing = self.0.claims.preparing();
+        let passage = self.pass(prompt, &preparing).await;
         self.0.publish_reports().await;
         match passage? {
             Passage::Handled => accepted(Disposition::Handled),
             Passage::Queue(prompt, when) => match self.enqueue(prompt, when).await {
                 Ok(()) => accepted(Disposition::Queued),
                 // The run has ended meanwhile, so the prompt starts the next one.
-                Err(prompt) => return self.run(*prompt, accepted).await,
+                Err(prompt) => return self.run(*prompt, preparing, accepted).await,
             },
-            Passage::Start(prompt) => return self.run(prompt, accepted).await,
+            Passage::Start(prompt) => return self.run(prompt, preparing, accepted).await,
         }
         Ok(PromptEnd::default())
     }
@@ -246,11 +251,11 @@ impl Session {
         self.0.claims.idle().await;
     }
 
-    /// Whether nothing has the session: no run, no compaction (R52). A run that is settling no longer
+    /// Whether nothing has the session: no run, no compaction, no navigation (R52). A run that is settling no longer
     /// has it (R3).
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        !self.0.claims.is_running() && !self.0.claims.is_compacting()
+        self.0.claims.is_idle()
     }
 
     /// Whether a run is active.
@@ -318,7 +323,7 @@ impl Session {
         self.0.tree().close();
     }
 
-    async fn pass(&self, prompt: Prompt) -> Result<Passage, PromptError> {
+    async fn pass(&self, prompt: Prompt, preparing: &Preparing) -> Result<Passage, PromptError> {
         let shared = &self.0;
         let snapshot = shared.equipment.registry.snapshot();
         let model = self.model();
@@ -340,6 +345,7 @@ impl Session {
                 cancel: lock(&shared.abort).clone(),
                 limit: shared.equipment.settings.handler_limit(),
             },
+            prepares: &|| preparing.begin(),
             run_active: &|| self.is_running(),
             model: model.as_ref(),
             usable: shared.equipment.catalog.usable(&provider),
@@ -352,6 +358,7 @@ impl Session {
     async fn run(
         &self,
         prompt: Prompt,
+        preparing: Preparing,
         accepted: impl FnOnce(Disposition) + Send,
     ) -> Result<PromptEnd, PromptError> {
         let mut prompt = prompt;
@@ -369,11 +376,12 @@ impl Session {
                     Err(back) => prompt = *back,
                 }
             }
-            if self.0.claims.is_compacting() {
-                return Err(PromptError::Compacting);
+            if let Some(refusal) = self.0.claims.refusal() {
+                return Err(refusal);
             }
             self.0.claims.settled().await;
         };
+        drop(preparing);
         let message = user_message(&prompt, self.0.now());
         let end = run::run(&self.0, message, &claimed.cancel, || {
             accepted(Disposition::Started)

@@ -4,8 +4,11 @@
 
 #![allow(clippy::unwrap_used, reason = "test code")]
 
+mod heard;
 mod support;
 
 mod compaction;
+mod compaction_hooks;
+mod navigation;
 mod prompt;
 mod services;
