@@ -198,13 +198,13 @@ impl Claims {
 
     /// Puts something off until the run that is settling has settled; gives it back if none is,
     /// or if the session ends with it.
-    pub(super) fn defer(&self, asked: Asked) -> Result<(), Asked> {
+    pub(super) fn defer(&self, asked: Asked) -> Option<Asked> {
         let mut place = self.place();
         if place.closed || !matches!(place.holder, Holder::Settling) {
-            return Err(asked);
+            return Some(asked);
         }
         place.deferred.push_back(asked);
-        Ok(())
+        None
     }
 
     /// Does something while a run is active and cannot begin to settle; `None` when none is.
