@@ -11,6 +11,7 @@ mod compaction;
 mod compaction_hooks;
 mod context;
 mod messages;
+mod misbehaving;
 mod navigation;
 mod prompt;
 mod provider_hooks;

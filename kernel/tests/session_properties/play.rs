@@ -7,6 +7,7 @@ use std::time::Duration;
 use pliant_kernel::models::ModelWish;
 use pliant_kernel::pipeline::{Prompt, WhenActive};
 use pliant_kernel::registry::{InProcess, Rank, Source};
+use pliant_kernel::run::NavigateOptions;
 use pliant_kernel::session::{Session, Subscription};
 use pliant_kernel::{Kernel, KernelOptions, OpenOptions, SessionChoice};
 use pliant_sdk::message::StopReason;
@@ -178,6 +179,18 @@ impl Stage {
                 // Why there is none is told in the answer only.
                 let _ = session.compact(None).await;
             }),
+            What::Navigate(to, summarize) => {
+                let entries = self.session.entries();
+                let to = entries[to.index(entries.len())].id().clone();
+                let options = NavigateOptions {
+                    summarize: *summarize,
+                    ..NavigateOptions::default()
+                };
+                self.with_session(|session| async move {
+                    // Why it stays is told in the answer only.
+                    let _ = session.navigate_tree(&to, options).await;
+                });
+            }
             What::ClearQueue => {
                 let cleared = Arc::clone(&self.cleared);
                 self.with_session(|session| async move {

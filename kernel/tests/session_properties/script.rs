@@ -142,6 +142,8 @@ pub enum What {
     ClearQueue,
     /// The extension says something.
     Message(MessageOptions),
+    /// Goes to an entry, with a summary of what is left or without.
+    Navigate(Index, bool),
 }
 
 impl What {
@@ -309,6 +311,7 @@ fn act() -> impl Strategy<Value = Act> {
         2 => Just(What::Compact),
         1 => Just(What::ClearQueue),
         3 => message().prop_map(What::Message),
+        2 => (any::<Index>(), any::<bool>()).prop_map(|(to, summary)| What::Navigate(to, summary)),
     ];
     let after = prop_oneof![
         4 => (0..24_usize).prop_map(After::Steps),

@@ -35,7 +35,7 @@ pub fn all(script: &Script, record: &Record) {
     let mut runs = runs::Runs::new(script);
     for (at, event) in record.events.iter().enumerate() {
         let seen = [calls.see(event), messages.see(event), runs.see(event)];
-        for rule in seen.into_iter().filter_map(Result::err) {
+        if let Some(rule) = seen.into_iter().find_map(Result::err) {
             panic!("event {at}: {rule}\n{}", words(record));
         }
     }

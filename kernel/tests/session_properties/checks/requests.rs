@@ -27,7 +27,7 @@ pub fn check(_: &Script, record: &Record) -> Broken {
 
 fn is_for_a_summary(request: &[Arc<Message>]) -> bool {
     matches!(request.last().map(|last| &**last), Some(Message::User(user))
-        if user.content.joined_text("").contains("<conversation>"))
+        if user.content.joined_text("").contains("<conversation>\n"))
 }
 
 /// Every call has one result right behind its answer, and every result has its call.
