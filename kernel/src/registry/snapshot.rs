@@ -405,6 +405,7 @@ mod tests {
 
     #[test]
     fn a_new_generation_takes_the_place_of_the_old_and_old_snapshots_stay_whole() {
+        // G10, invariant 38
         let registry = Registry::default();
         registry.publish(source(
             "a",

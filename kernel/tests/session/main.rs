@@ -13,6 +13,7 @@ mod context;
 mod messages;
 mod misbehaving;
 mod navigation;
+mod opening;
 mod prompt;
 mod provider_hooks;
 mod services;
