@@ -76,6 +76,13 @@ impl Claims {
         matches!(*holder, Holder::Run(_)).then(act)
     }
 
+    /// Does something that depends on whether a run or a compaction works on the conversation; none
+    /// begins or ends meanwhile.
+    pub(super) fn by_activity<T>(&self, act: impl FnOnce(bool) -> T) -> T {
+        let holder = self.holder();
+        act(matches!(*holder, Holder::Run(_) | Holder::Compaction(_)))
+    }
+
     /// The run begins to settle, unless `may` says that there is still something to do.
     pub(super) fn begin_settling(&self, may: impl FnOnce() -> bool) -> bool {
         let mut holder = self.holder();

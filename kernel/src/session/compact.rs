@@ -30,6 +30,7 @@ impl Session {
         self.0.run_boundary();
         // Whoever hears of the end finds the session idle (R26).
         drop(claimed);
+        self.0.settle_bash();
         if let Some(end) = end {
             self.0.subscribers.publish(end).await;
         }

@@ -1,6 +1,7 @@
 //! An open session: the only thing a front end talks to. It owns the tree, the queues and the
 //! selection, passes prompts through the pipeline, and starts runs.
 
+mod bash;
 mod claim;
 mod compact;
 mod disk;
@@ -31,6 +32,7 @@ use crate::run::{self, Transcript};
 use crate::settings::Settings;
 use crate::tree::{EntryBody, Header, ModelChange, SessionTree, ThinkingLevelChange};
 
+pub use bash::BashOptions;
 pub use events::Subscription;
 pub use queue::Delivery;
 pub use state::{DEFAULT_TOOLS, ToolSelection};
@@ -128,6 +130,7 @@ struct Shared {
     queues: Mutex<Queues>,
     transcript: Mutex<Transcript>,
     claims: Arc<Claims>,
+    commands: bash::UserCommands,
     /// The last force to the disk.
     syncing: Mutex<Option<JoinHandle<()>>>,
     /// Ends what runs outside a run (commands, input handlers); made anew when it has been used.
@@ -179,6 +182,7 @@ impl Session {
             queues: Mutex::new(Queues::new(modes.0, modes.1)),
             transcript: Mutex::default(),
             claims: Arc::default(),
+            commands: bash::UserCommands::default(),
             syncing: Mutex::default(),
             abort: Mutex::default(),
             subscribers: Subscribers::default(),
@@ -308,6 +312,7 @@ impl Session {
     /// Ends the session: stops a run, tells `session_shutdown` handlers, waits for the disk, and lets
     /// others open the file. Never fails.
     pub async fn close(&self, reason: &str) {
+        self.abort_bash();
         self.abort().await;
         let event = json!({"type": "session_shutdown", "reason": reason});
         self.tell(HookPoint::SessionShutdown, &event).await;
@@ -379,6 +384,8 @@ impl Session {
             accepted(Disposition::Started)
         })
         .await;
+        drop(claimed);
+        self.0.settle_bash();
         Ok(PromptEnd {
             last: end.last,
             failure: end.failure,
