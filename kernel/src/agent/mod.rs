@@ -12,6 +12,9 @@ mod tools;
 mod turns;
 mod updates;
 
+#[cfg(test)]
+mod tests;
+
 use std::future::Future;
 use std::sync::Arc;
 
@@ -25,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 pub use arguments::{ArgumentSchema, coerce};
 pub use channel::{EventReceiver, EventSender, Sent, event_channel};
 pub use loadout::declare_tools;
-pub use turns::{RunOutcome, run};
+pub use turns::{Begin, RunOutcome, run};
 pub use updates::Updates;
 
 /// What the loop asks of its surroundings. One driver serves one run at a time.
@@ -49,6 +52,9 @@ pub trait Driver: Send + Sync {
     fn poll_follow_up(&self) -> impl Future<Output = Vec<Message>> + Send;
 
     /// Between two turns: may compact, and answers messages that enter before pending ones (L19).
+    ///
+    /// # Errors
+    /// When the run cannot go on; it ends with an answer that says why (L7).
     fn prepare_next_turn(&self) -> impl Future<Output = Result<Vec<Message>, Error>> + Send;
 
     /// Declares tool changes in a batch about to enter the transcript (L24).
@@ -88,12 +94,17 @@ pub trait Driver: Send + Sync {
         result: ToolResult,
     ) -> impl Future<Output = ToolResult> + Send;
 
-    /// A turn is complete, results stored.
+    /// A turn is complete, results stored. `more_tools`: another request follows because of them. What
+    /// is answered after a failed answer is ignored (L16).
+    ///
+    /// # Errors
+    /// When something could not be stored; the run ends then.
     fn finish_turn(
         &self,
         message: &Arc<Message>,
         results: &[Arc<Message>],
-    ) -> impl Future<Output = NextStep> + Send;
+        more_tools: bool,
+    ) -> impl Future<Output = Result<NextStep, Error>> + Send;
 
     /// Unix milliseconds.
     fn now_ms(&self) -> i64;

@@ -177,7 +177,13 @@ impl<'a> Dispatcher<'a> {
         Ok(())
     }
 
-    async fn call(
+    /// The handlers in order, for a stage that does more between two of them than [`Dispatcher::each`].
+    pub(crate) fn handlers(&self) -> &'a [Arc<Registered<()>>] {
+        self.handlers
+    }
+
+    /// Calls one of them; its failure is reported.
+    pub(crate) async fn call(
         &self,
         handler: &Registered<()>,
         payload: Vec<u8>,
@@ -188,7 +194,8 @@ impl<'a> Dispatcher<'a> {
             .await
     }
 
-    fn unusable(&self, handler: &Registered<()>, error: Error) -> HandlerFailure {
+    /// Reports that a handler's answer is no answer.
+    pub(crate) fn unusable(&self, handler: &Registered<()>, error: Error) -> HandlerFailure {
         let failure = HandlerFailure {
             source: handler.source().clone(),
             event: self.point.name(),

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::loadout::Loadout;
-use super::{RunHost, after, hooks, prepare};
+use super::{RunHost, after, boundary, hooks, prepare};
 use crate::agent::{Answer, Driver, NextStep, ToolRunner, Verdict, declare_tools};
 use crate::models::ModelRequest;
 use crate::prompt::PromptState;
@@ -39,6 +39,10 @@ struct TurnState {
     recovered: bool,
     /// A compaction failed in this run.
     compaction_failed: bool,
+    /// Turns begun since `agent_start`.
+    turns: u32,
+    /// Requests made because handlers wanted them.
+    continuations: u64,
 }
 
 impl<'a, H: RunHost> RunDriver<'a, H> {
@@ -60,6 +64,8 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
                 attempts: 0,
                 recovered: false,
                 compaction_failed: false,
+                turns: 0,
+                continuations: 0,
             }),
         }
     }
@@ -153,6 +159,36 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
         self.lock().compaction_failed = true;
     }
 
+    /// Number of the turn that runs, from 0 at each `agent_start` (R49).
+    pub(super) fn turn_index(&self) -> u32 {
+        self.lock().turns.saturating_sub(1)
+    }
+
+    /// Counts a request that is made only because a handler wants it; false when there were too many.
+    pub(super) fn may_continue(&self, most: u64) -> bool {
+        let mut state = self.lock();
+        let may = state.continuations < most;
+        state.continuations += u64::from(may);
+        may
+    }
+
+    /// Tells handlers of an event. A turn's beginning has more to say to them than to subscribers; its
+    /// end is a boundary, which has told them.
+    async fn tell_handlers(&self, event: &Event) {
+        match event {
+            Event::AgentStart => self.lock().turns = 0,
+            Event::TurnStart => {
+                self.lock().turns += 1;
+                let index = self.turn_index();
+                hooks::turn_start(self.host, self.cancel, index).await;
+                return;
+            }
+            Event::TurnEnd { .. } => return,
+            _ => {}
+        }
+        hooks::notify(self.host, self.cancel, event).await;
+    }
+
     /// No other attempt follows: says how a series of them ended, if there was one.
     pub(super) async fn give_up(&self, last: Option<&Arc<Message>>) {
         let error = if self.cancel.is_cancelled() {
@@ -206,7 +242,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
     /// event of its run.
     async fn emit(&self, event: Event) {
         self.user_message_begins(&event).await;
-        hooks::notify(self.host, self.cancel, &event).await;
+        self.tell_handlers(&event).await;
         self.host.publish_reports().await;
         self.host.publish(event).await;
     }
@@ -326,8 +362,13 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
         hooks::tool_result(self.host, self.cancel, call, arguments, result).await
     }
 
-    async fn finish_turn(&self, _: &Arc<Message>, _: &[Arc<Message>]) -> NextStep {
-        NextStep::Natural
+    async fn finish_turn(
+        &self,
+        message: &Arc<Message>,
+        results: &[Arc<Message>],
+        more_tools: bool,
+    ) -> Result<NextStep, Error> {
+        boundary::turn_end(self, message, results, more_tools).await
     }
 
     fn now_ms(&self) -> i64 {

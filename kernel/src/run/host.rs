@@ -13,7 +13,7 @@ use super::{Loadout, RetryPolicy};
 use crate::compaction::CompactionSettings;
 use crate::models::ModelClient;
 use crate::registry::{HandlerFailure, Registry, Snapshot, Source};
-use crate::tree::{Compaction, EntryId, SessionTree};
+use crate::tree::{Compaction, EntryBody, EntryId, SessionTree};
 
 /// The session of a run.
 pub trait RunHost: PluginHost + TreeHost + QueueHost + ModelHost {
@@ -31,6 +31,9 @@ pub trait PluginHost: Send + Sync {
 
     /// Longest time a handler may take.
     fn handler_limit(&self) -> Option<Duration>;
+
+    /// Requests that handlers of boundaries may cause in one session run.
+    fn continuation_limit(&self) -> u64;
 
     /// Hands an event to the subscribers.
     fn publish(&self, event: Event) -> BoxFuture<'_, ()>;
@@ -60,6 +63,18 @@ pub trait TreeHost: Send + Sync {
     /// Looks at the session's tree.
     fn look<T>(&self, look: impl FnOnce(&SessionTree) -> T) -> T;
 
+    /// Stores an entry at the end of the branch and answers it as it is stored.
+    ///
+    /// # Errors
+    /// When it cannot be written; nothing changed then (S12).
+    fn append(&self, body: EntryBody) -> Result<serde_json::Value, Error>;
+
+    /// Stores what the user's commands printed while the run was active (R45).
+    ///
+    /// # Errors
+    /// When it cannot be written; what was not stays held.
+    fn flush_bash(&self) -> Result<(), Error>;
+
     /// Stores a compaction at the end of the branch and answers its id.
     ///
     /// # Errors
@@ -86,6 +101,13 @@ pub trait QueueHost: Send + Sync {
 
     /// One batch of follow-up messages.
     fn take_follow_up(&self) -> Vec<Message>;
+
+    /// Whether anything is queued.
+    fn has_queued(&self) -> bool;
+
+    /// What enters before the next request, as far as it is known now: what the next poll would take
+    /// (L12).
+    fn pending(&self) -> Vec<Message>;
 
     /// A user message begins; answers the queues as shown if it was in one (P32).
     fn delivered(&self, text: &str) -> Option<(Vec<String>, Vec<String>)>;

@@ -7,10 +7,12 @@ mod driver;
 mod prepare;
 
 mod after;
+mod boundary;
 mod compact;
 mod retry;
 mod settle;
 mod summary;
+mod tail;
 
 mod convert;
 mod hooks;
@@ -22,7 +24,7 @@ use std::sync::Arc;
 use pliant_sdk::{Error, Message};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent;
+use crate::agent::{self, Begin};
 
 pub use compact::compact;
 pub use host::{ModelHost, PluginHost, QueueHost, RunHost, Selection, TreeHost};
@@ -49,20 +51,19 @@ pub async fn run<H: RunHost>(
 ) -> RunEnd {
     let driver = driver::RunDriver::new(host, cancel);
     after::before_prompt(&driver).await;
-    let mut prompts = prepare::messages(host, &driver.prompt_state(), prompt);
+    let prompts = prepare::messages(host, &driver.prompt_state(), prompt);
+    // A session that cannot be stored says so when the prompt is.
+    let _ = host.flush_bash();
     started();
     let mut end = RunEnd::default();
-    loop {
-        let outcome = agent::run(&driver, prompts, cancel).await;
-        prompts = Vec::new();
-        if after::goes_on(&driver, outcome, &mut end).await {
-            continue;
+    let mut begin = Some(Begin::Prompt(prompts));
+    while let Some(how) = begin {
+        let outcome = agent::run(&driver, how, cancel).await;
+        begin = after::low_level_run(&driver, outcome, &mut end).await;
+        if begin.is_none() {
+            begin = settle::once_more(&driver, &mut end).await;
         }
-        if host.begin_settling(end.failure.is_some() || cancel.is_cancelled()) {
-            break;
-        }
-        prompts = prepare::queued(host);
     }
-    settle::settle(&driver, cancel.is_cancelled()).await;
+    settle::settle(&driver, &mut end).await;
     end
 }

@@ -1,15 +1,46 @@
-//! The end of a session run: one `agent_settled`, after everything else and before anything that
-//! comes next (R3).
+//! The end of a session run: the last chance to ask for more, then one `agent_settled`, after
+//! everything else and before anything that comes next (R3, R50).
 
 use pliant_sdk::Event;
 
-use super::RunHost;
 use super::driver::RunDriver;
-use crate::agent::Driver;
+use super::{RunEnd, RunHost, boundary, tail};
+use crate::agent::{Begin, Driver};
+
+/// How the run goes on after all: because a handler wants it, or something was queued meanwhile.
+/// When nothing is left the session is settling. A run that was aborted, or that cannot be stored, is
+/// not asked for more.
+pub(super) async fn once_more<H: RunHost>(
+    driver: &RunDriver<'_, H>,
+    end: &mut RunEnd,
+) -> Option<Begin> {
+    let host = driver.host;
+    if !driver.is_cancelled() && end.failure.is_none() {
+        match boundary::before_settle(driver, end.last.as_ref()).await {
+            Ok(true) => {
+                if let Some(begin) = tail::goes_on(host) {
+                    return Some(begin);
+                }
+            }
+            Ok(false) => {}
+            Err(failure) => end.failure = Some(failure),
+        }
+    }
+    while !host.begin_settling(driver.is_cancelled() || end.failure.is_some()) {
+        // What is queued is there until it is taken or cleared, so this ends.
+        if let Some(begin) = tail::goes_on(host) {
+            return Some(begin);
+        }
+    }
+    None
+}
 
 /// Announces that nothing more comes of this prompt. Whoever hears it finds the session idle; a
 /// prompt that arrives meanwhile starts when everybody has heard.
-pub(super) async fn settle<H: RunHost>(driver: &RunDriver<'_, H>, aborted: bool) {
+pub(super) async fn settle<H: RunHost>(driver: &RunDriver<'_, H>, end: &mut RunEnd) {
+    let flushed = driver.host.flush_bash();
+    end.failure = end.failure.take().or(flushed.err());
     driver.run_boundary();
+    let aborted = driver.is_cancelled();
     driver.emit(Event::AgentSettled { aborted }).await;
 }

@@ -59,6 +59,23 @@ impl Queues {
         }
     }
 
+    /// What the next poll would take: steering, else follow-ups, each by its mode (L12).
+    pub(super) fn peek(&self) -> Vec<Message> {
+        let next = |queue: &Queue| {
+            let most = match queue.mode {
+                QueueMode::OneAtATime => 1,
+                QueueMode::All => usize::MAX,
+            };
+            queue.messages.iter().take(most).cloned().collect()
+        };
+        let steering: Vec<Message> = next(&self.steering);
+        if steering.is_empty() {
+            next(&self.follow_up)
+        } else {
+            steering
+        }
+    }
+
     /// A user message begins: its text leaves the list it is shown in, steering first (P32).
     pub(super) fn delivered(&mut self, text: &str) -> bool {
         for queue in [&mut self.steering, &mut self.follow_up] {
@@ -113,6 +130,18 @@ mod tests {
         // L8, invariant 26
         assert_eq!(queue(QueueMode::OneAtATime).take(Delivery::Steer).len(), 1);
         assert_eq!(queue(QueueMode::All).take(Delivery::Steer).len(), 2);
+    }
+
+    #[test]
+    fn a_look_ahead_shows_what_the_next_poll_takes_and_takes_nothing() {
+        // L12
+        let mut queues = queue(QueueMode::OneAtATime);
+        queues.push(Delivery::FollowUp, "c".into(), Message::user("c", 1));
+        assert_eq!(queues.peek(), queues.peek());
+        assert_eq!(queues.peek(), queues.take(Delivery::Steer));
+        queues.take(Delivery::Steer);
+        assert_eq!(queues.peek(), [Message::user("c", 1)]);
+        assert_eq!(queue(QueueMode::All).peek().len(), 2);
     }
 
     #[test]

@@ -6,6 +6,8 @@
 
 mod support;
 
+mod bash;
+mod boundary;
 mod compaction;
 mod prompt;
 mod services;

@@ -2,8 +2,10 @@
 //! (`extensions.md` §3). A file for each group of them; here is what they have in common, and the
 //! events that only notify.
 
+mod boundary;
 mod message;
 mod tools;
+mod turn;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +16,10 @@ use tokio_util::sync::CancellationToken;
 use super::RunHost;
 use crate::registry::{Callers, Dispatcher, HookPoint, Snapshot, Source};
 
+pub(super) use boundary::{Draft, boundary};
 pub(super) use message::message_end;
 pub(super) use tools::{tool_call, tool_result};
+pub(super) use turn::turn_start;
 
 /// Dispatches `point` on the current snapshot; `then` gets the dispatcher if anybody listens.
 async fn with_handlers<H, T, F>(
@@ -75,8 +79,6 @@ fn point_of(event: &Event) -> Option<HookPoint> {
         Event::AgentStart => HookPoint::AgentStart,
         Event::AgentEnd { .. } => HookPoint::AgentEnd,
         Event::AgentSettled { .. } => HookPoint::AgentSettled,
-        Event::TurnStart => HookPoint::TurnStart,
-        Event::TurnEnd { .. } => HookPoint::TurnEnd,
         Event::MessageStart { .. } => HookPoint::MessageStart,
         Event::MessageUpdate { .. } => HookPoint::MessageUpdate,
         Event::ToolExecutionStart { .. } => HookPoint::ToolExecutionStart,

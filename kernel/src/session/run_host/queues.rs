@@ -16,6 +16,14 @@ impl QueueHost for Arc<Shared> {
         lock(&self.queues).take(Delivery::FollowUp)
     }
 
+    fn has_queued(&self) -> bool {
+        !lock(&self.queues).is_empty()
+    }
+
+    fn pending(&self) -> Vec<Message> {
+        lock(&self.queues).peek()
+    }
+
     fn delivered(&self, text: &str) -> Option<(Vec<String>, Vec<String>)> {
         let mut queues = lock(&self.queues);
         queues.delivered(text).then(|| queues.shown())

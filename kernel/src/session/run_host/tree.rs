@@ -36,6 +36,18 @@ impl TreeHost for Arc<Shared> {
         look(&self.tree())
     }
 
+    fn append(&self, body: EntryBody) -> Result<serde_json::Value, Error> {
+        let mut tree = self.tree();
+        let entry = tree
+            .append(body)
+            .map_err(|error| Error::failed(error.to_string()))?;
+        Ok(serde_json::from_str(&entry.raw())?)
+    }
+
+    fn flush_bash(&self) -> Result<(), Error> {
+        Shared::flush_bash(self)
+    }
+
     fn append_compaction(&self, compaction: Compaction) -> Result<EntryId, Error> {
         match self.tree().append(EntryBody::Compaction(compaction)) {
             Ok(entry) => Ok(entry.id().clone()),
