@@ -47,6 +47,7 @@ pub(super) async fn low_level_run<H: RunHost>(
         end.failure = Some(failure);
         false
     });
+    driver.arrived().await;
     // Each of these took its time, in which the user may have given up (R1).
     if driver.is_cancelled() || end.failure.is_some() {
         driver.give_up(None).await;

@@ -50,6 +50,7 @@ pub(super) async fn turn_end<H: RunHost>(
         return Ok(NextStep::Natural);
     }
     // What comes anyway needs no leave.
+    driver.arrived().await;
     let comes = more_tools || host.has_queued();
     Ok(match comes || granted(driver, point, source) {
         true => NextStep::Continue,
@@ -68,10 +69,12 @@ pub(super) async fn before_settle<H: RunHost>(
     let wants = match hooks::boundary(host, driver.cancel, point, own).await {
         Some(asked) => {
             commit(driver, asked.drafts).await?;
+            host.flush_held().await?;
             asked.wants
         }
         None => None,
     };
+    driver.arrived().await;
     let goes_on = |source| granted(driver, point, source);
     Ok(!driver.is_cancelled() && (host.has_queued() || wants.is_some_and(goes_on)))
 }

@@ -16,8 +16,10 @@ mod tail;
 
 mod convert;
 mod hooks;
+mod images;
 mod loadout;
 mod repair;
+mod request;
 
 use std::sync::Arc;
 
@@ -30,6 +32,7 @@ pub use compact::compact;
 pub use host::{ModelHost, PluginHost, QueueHost, RunHost, Selection, TreeHost};
 pub use loadout::{Loadout, ToolServices};
 pub use repair::{Transcript, repair_notice};
+pub use request::{Assembly, RequestView};
 pub use retry::{RetryPolicy, is_overflow, is_retryable};
 
 /// How a session run ended.
@@ -52,8 +55,9 @@ pub async fn run<H: RunHost>(
     let driver = driver::RunDriver::new(host, cancel);
     after::before_prompt(&driver).await;
     let prompts = prepare::messages(host, &driver.prompt_state(), prompt);
-    // A session that cannot be stored says so when the prompt is.
+    // Before the run's own messages (P8). What cannot be stored now is said of at the end.
     let _ = host.flush_bash();
+    let _ = host.flush_held().await;
     started();
     let mut end = RunEnd::default();
     let mut begin = Some(Begin::Prompt(prompts));
@@ -64,6 +68,7 @@ pub async fn run<H: RunHost>(
             begin = settle::once_more(&driver, &mut end).await;
         }
     }
-    settle::settle(&driver, &mut end).await;
+    settle::flush(&driver, &mut end).await;
+    settle::settle(&driver, cancel.is_cancelled()).await;
     end
 }

@@ -26,6 +26,7 @@ pub(super) async fn once_more<H: RunHost>(
             Err(failure) => end.failure = Some(failure),
         }
     }
+    driver.arrived().await;
     while !host.begin_settling(driver.is_cancelled() || end.failure.is_some()) {
         // What is queued is there until it is taken or cleared, so this ends.
         if let Some(begin) = tail::goes_on(host) {
@@ -35,12 +36,19 @@ pub(super) async fn once_more<H: RunHost>(
     None
 }
 
+/// Stores what was held back and could not be until now: nothing can come between a call and its
+/// results any more.
+pub(super) async fn flush<H: RunHost>(driver: &RunDriver<'_, H>, end: &mut RunEnd) {
+    let commands = driver.host.flush_bash();
+    let flushed = commands.and(driver.host.flush_held().await);
+    if let Err(failure) = flushed {
+        end.failure.get_or_insert(failure);
+    }
+}
+
 /// Announces that nothing more comes of this prompt. Whoever hears it finds the session idle; a
 /// prompt that arrives meanwhile starts when everybody has heard.
-pub(super) async fn settle<H: RunHost>(driver: &RunDriver<'_, H>, end: &mut RunEnd) {
-    let flushed = driver.host.flush_bash();
-    end.failure = end.failure.take().or(flushed.err());
+pub(super) async fn settle<H: RunHost>(driver: &RunDriver<'_, H>, aborted: bool) {
     driver.run_boundary();
-    let aborted = driver.is_cancelled();
     driver.emit(Event::AgentSettled { aborted }).await;
 }

@@ -9,5 +9,8 @@ mod support;
 mod bash;
 mod boundary;
 mod compaction;
+mod context;
+mod messages;
 mod prompt;
+mod provider_hooks;
 mod services;

@@ -3,7 +3,9 @@
 //! events that only notify.
 
 mod boundary;
+mod context;
 mod message;
+mod provider;
 mod tools;
 mod turn;
 
@@ -17,7 +19,9 @@ use super::RunHost;
 use crate::registry::{Callers, Dispatcher, HookPoint, Snapshot, Source};
 
 pub(super) use boundary::{Draft, boundary};
+pub(super) use context::context;
 pub(super) use message::message_end;
+pub(super) use provider::provider;
 pub(super) use tools::{tool_call, tool_result};
 pub(super) use turn::turn_start;
 
@@ -47,6 +51,11 @@ where
         Some(dispatcher) => then(dispatcher, nobody).await,
         None => nobody,
     }
+}
+
+/// Whether anybody attached a handler to `point`.
+fn listens<H: RunHost>(host: &H, point: HookPoint) -> bool {
+    !host.registry().snapshot().handlers(point.name()).is_empty()
 }
 
 /// Time for a handler that hears of something after the user gave up.

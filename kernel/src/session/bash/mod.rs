@@ -16,6 +16,7 @@ use pliant_sdk::{Error, Event, Message};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::claim::Standing;
 use super::{Session, Shared, lock};
 use crate::host::actions::CallScope;
 use crate::registry::{Rank, Source};
@@ -75,10 +76,10 @@ impl Session {
     /// When it cannot be stored; it is held then, and stored with the next one.
     pub fn record_bash_result(&self, result: BashExecutionMessage) -> Result<(), Error> {
         let shared = &self.0;
-        shared.claims.by_activity(|active| {
+        shared.claims.look(|standing| {
             let result = Arc::new(Message::BashExecution(result));
             lock(&shared.commands.held).push_back(result);
-            match active {
+            match is_worked_on(standing) {
                 true => Ok(()),
                 false => shared.flush_bash(),
             }
@@ -89,6 +90,12 @@ impl Session {
     pub fn abort_bash(&self) {
         std::mem::take(&mut *lock(&self.0.commands.abort)).cancel();
     }
+}
+
+/// Whether what is stored now could come between things that belong together: a call and its result,
+/// or a compaction and what it leaves.
+fn is_worked_on(standing: Standing) -> bool {
+    matches!(standing, Standing::Running | Standing::Compacting)
 }
 
 impl Shared {
@@ -106,8 +113,8 @@ impl Shared {
     /// Stores what is held, unless another run works on the conversation already. What cannot be
     /// stored now is stored, or told of, with the next result.
     pub(super) fn settle_bash(&self) {
-        self.claims.by_activity(|active| {
-            if !active {
+        self.claims.look(|standing| {
+            if !is_worked_on(standing) {
                 let _ = self.flush_bash();
             }
         });
