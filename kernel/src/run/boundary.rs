@@ -86,7 +86,7 @@ async fn commit<H: RunHost>(driver: &RunDriver<'_, H>, drafts: Vec<Draft>) -> Re
     let mut stored = Vec::with_capacity(drafts.len());
     let all = drafts.iter().try_for_each(|draft| {
         let body = host.look(|tree| draft.body(tree))?;
-        stored.push(host.append(body)?);
+        stored.push(serde_json::from_str(&host.append(body)?.raw())?);
         Ok(())
     });
     for entry in stored {

@@ -4,13 +4,16 @@
 
 #![allow(clippy::unwrap_used, reason = "test code")]
 
+mod heard;
 mod support;
 
 mod bash;
 mod boundary;
 mod compaction;
+mod compaction_hooks;
 mod context;
 mod messages;
+mod navigation;
 mod prompt;
 mod provider_hooks;
 mod services;

@@ -3,10 +3,12 @@
 //! events that only notify.
 
 mod boundary;
+mod compaction;
 mod context;
 mod message;
 mod provider;
 mod tools;
+mod tree;
 mod turn;
 
 use std::sync::Arc;
@@ -15,14 +17,16 @@ use std::time::Duration;
 use pliant_sdk::Event;
 use tokio_util::sync::CancellationToken;
 
-use super::RunHost;
+use super::{PluginHost, RunHost};
 use crate::registry::{Callers, Dispatcher, HookPoint, Snapshot, Source};
 
 pub(super) use boundary::{Draft, boundary};
+pub(super) use compaction::{Supplied, before_compact, compact_failed, compacted};
 pub(super) use context::context;
 pub(super) use message::message_end;
 pub(super) use provider::provider;
 pub(super) use tools::{tool_call, tool_result};
+pub(super) use tree::{before_tree, moved};
 pub(super) use turn::turn_start;
 
 /// Dispatches `point` on the current snapshot; `then` gets the dispatcher if anybody listens.
@@ -72,6 +76,12 @@ fn bounds(
         return (CancellationToken::new(), Some(limit));
     }
     (cancel.clone(), limit)
+}
+
+/// Tells subscribers of an event that is no hook point, after what failed in handlers (L30).
+pub(super) async fn announce<H: PluginHost>(host: &H, event: Event) {
+    host.publish_reports().await;
+    host.publish(event).await;
 }
 
 /// Tells handlers of an event that only notifies.
