@@ -17,3 +17,4 @@ mod navigation;
 mod prompt;
 mod provider_hooks;
 mod services;
+mod turns;
