@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use pliant_kernel::pipeline::{Prompt, WhenActive};
 use pliant_kernel::session::Session;
+use pliant_sdk::hook::{BoundaryAnswer, EntryDraft, TurnEndEvent};
 use pliant_sdk::{Error, Event, Plugin};
 use serde_json::{Value, json};
 
@@ -191,6 +192,32 @@ async fn handlers_of_a_boundary_chain_and_what_they_agree_on_is_stored_and_answe
         2
     );
     assert!(at("entry_appended") < at("turn_end"), "{events:?}");
+}
+
+#[tokio::test]
+async fn a_handler_that_does_not_need_the_conversation_is_not_sent_it() {
+    // Issue: the time of a turn does not grow with the conversation
+    let plugin = Plugin::new().on(|event: TurnEndEvent, _| async move {
+        assert_eq!((event.turn_index, &*event.outcome), (0, "completed"));
+        assert!(
+            event.message.unwrap().as_assistant().is_some() && event.message_entry_id.is_some()
+        );
+        let mark = EntryDraft::Custom {
+            custom_type: "mark".into(),
+            data: None,
+        };
+        Ok(BoundaryAnswer::add(event.entries, mark))
+    });
+    let (plugin, full) = answering(plugin, "turn_end", []);
+    let scene = scene(Script::new([Reply::Text("one")]), plugin).await;
+    scene.prompt("go").await;
+    // The next one, which does, sees what the first proposed.
+    let entries = full.take()[0]["context"]["contextEntries"].clone();
+    assert_eq!(
+        entries.as_array().unwrap().last().unwrap()["customType"],
+        "mark"
+    );
+    assert_eq!(stored_kinds(&scene), ["user", "assistant", "custom"]);
 }
 
 #[tokio::test]

@@ -270,7 +270,7 @@ impl Plugin {
         let handler = Arc::new(handler);
         self.add(
             "hook",
-            &json!({"name": H::EVENT}),
+            &json!({"name": H::EVENT, "without": H::WITHOUT}),
             move |call: Invocation| {
                 let handler = Arc::clone(&handler);
                 async move {

@@ -14,6 +14,8 @@ use crate::session::MessageDraft;
 pub trait Hook: DeserializeOwned + Send + 'static {
     /// Event name.
     const EVENT: &'static str;
+    /// Parts of the event that this type does not read; large ones are then not made for it.
+    const WITHOUT: &'static [&'static str] = &[];
     /// What a handler may answer; `()` for events that only notify.
     type Answer: Serialize;
 }
@@ -27,8 +29,10 @@ macro_rules! hook {
     };
 }
 
+mod boundary;
 mod request;
 
+pub use boundary::{BeforeSettleEvent, BoundaryAnswer, EditedContent, EntryDraft, TurnEndEvent};
 pub use request::{
     AfterProviderResponse, BeforeProviderHeaders, BeforeProviderRequest, ContextAnswer,
     ContextEvent, ContextWithSystemEvent, HeadersAnswer, ProviderStreamEvent,

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::with_handlers;
 use crate::registry::{HookPoint, Source};
 use crate::run::RunHost;
+use crate::tree::SessionTree;
 
 pub(in crate::run) use draft::Draft;
 
@@ -35,9 +36,10 @@ pub(in crate::run) async fn boundary<H: RunHost>(
 ) -> Option<Asked> {
     with_handlers(host, cancel, point, None, async |dispatcher, _| {
         let own = own();
-        let mut proposal = Proposal::new(host);
+        let mut proposal = Proposal::new();
         for handler in dispatcher.handlers() {
-            let payload = proposal.payload(point, &own);
+            let wants_context = !handler.spec.without.iter().any(|part| part == CONTEXT);
+            let payload = proposal.payload(host, point, &own, wants_context);
             let Ok(answer) = dispatcher.call(handler, payload).await else {
                 continue;
             };
@@ -50,16 +52,22 @@ pub(in crate::run) async fn boundary<H: RunHost>(
     .await
 }
 
+/// The part of a boundary's state that holds the conversation.
+const CONTEXT: &str = "context";
+
 /// What is proposed so far.
+#[derive(Default)]
 struct Proposal {
     entries: Vec<Value>,
     /// The same, read; `None` when they cannot be stored as they are.
     drafts: Option<Vec<Draft>>,
     wants: Option<Source>,
-    /// What the conversation would be, as JSON; of the last proposal that can be stored.
-    context: Box<RawValue>,
-    /// Written once for all handlers that are shown the same.
-    payload: Option<Vec<u8>>,
+    /// The conversation with the last proposal that can be stored; `None` while that is as it is.
+    preview: Option<SessionTree>,
+    /// The same as JSON, when somebody wants it.
+    context: Option<Box<RawValue>>,
+    /// With and without the conversation, written once for all handlers that are shown the same.
+    payloads: [Option<Vec<u8>>; 2],
 }
 
 #[derive(Serialize)]
@@ -67,7 +75,8 @@ struct Payload<'a> {
     r#type: &'a str,
     entries: &'a [Value],
     r#continue: bool,
-    context: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<&'a RawValue>,
     #[serde(flatten)]
     own: &'a Value,
 }
@@ -80,31 +89,42 @@ struct Answer {
 }
 
 impl Proposal {
-    fn new<H: RunHost>(host: &H) -> Self {
-        let pending = host.pending();
-        let context = host.look(|tree| preview::of(tree, &[], &pending));
+    fn new() -> Self {
         Self {
-            entries: Vec::new(),
             drafts: Some(Vec::new()),
-            wants: None,
-            // A branch that cannot be read now is shown to nobody.
-            context: context.unwrap_or_else(|_| RawValue::NULL.to_owned()),
-            payload: None,
+            ..Self::default()
         }
     }
 
-    fn payload(&mut self, point: HookPoint, own: &Value) -> Vec<u8> {
+    fn payload<H: RunHost>(
+        &mut self,
+        host: &H,
+        point: HookPoint,
+        own: &Value,
+        wants_context: bool,
+    ) -> Vec<u8> {
+        if wants_context && self.context.is_none() {
+            let pending = host.pending();
+            let written = match &self.preview {
+                Some(preview) => preview::written(preview, &pending),
+                None => host.look(|tree| preview::written(tree, &pending)),
+            };
+            // A branch that cannot be read now is shown to nobody.
+            self.context = Some(written.unwrap_or_else(|_| RawValue::NULL.to_owned()));
+        }
         let write = || {
             let payload = Payload {
                 r#type: point.name(),
                 entries: &self.entries,
                 r#continue: self.wants.is_some(),
-                context: &self.context,
+                context: self.context.as_deref().filter(|_| wants_context),
                 own,
             };
             serde_json::to_vec(&payload).unwrap_or_default()
         };
-        self.payload.get_or_insert_with(write).clone()
+        self.payloads[usize::from(wants_context)]
+            .get_or_insert_with(write)
+            .clone()
     }
 
     fn take<H: RunHost>(&mut self, host: &H, source: &Source, answer: Value) -> Result<(), Error> {
@@ -118,17 +138,17 @@ impl Proposal {
         })?;
         if let Some(wanted) = answer.r#continue {
             self.wants = wanted.then(|| source.clone());
-            self.payload = None;
+            self.payloads = [None, None];
         }
         let Some(entries) = answer.entries else {
             return Ok(());
         };
-        self.payload = None;
+        self.payloads = [None, None];
         self.entries = entries;
         self.drafts = None;
         let drafts = draft::read(&self.entries)?;
-        let pending = host.pending();
-        self.context = host.look(|tree| preview::of(tree, &drafts, &pending))?;
+        self.preview = host.look(|tree| preview::of(tree, &drafts))?;
+        self.context = None;
         self.drafts = Some(drafts);
         Ok(())
     }

@@ -21,17 +21,13 @@ struct Context<'a> {
     can_continue: bool,
 }
 
-/// The state that handlers are shown, as JSON.
+/// The conversation with these drafts; `None` when there are none, for it is then as it is.
 ///
 /// # Errors
-/// When the drafts cannot be appended to this branch.
-pub(super) fn of(
-    tree: &SessionTree,
-    drafts: &[Draft],
-    pending: &[Message],
-) -> Result<Box<RawValue>, Error> {
+/// When they cannot be appended to this branch.
+pub(super) fn of(tree: &SessionTree, drafts: &[Draft]) -> Result<Option<SessionTree>, Error> {
     if drafts.is_empty() {
-        return written(tree, pending);
+        return Ok(None);
     }
     let mut scratch = tree.scratch();
     for draft in drafts {
@@ -39,10 +35,14 @@ pub(super) fn of(
         let appended = scratch.append(body);
         appended.map_err(|error| Error::invalid(error.to_string()))?;
     }
-    written(&scratch, pending)
+    Ok(Some(scratch))
 }
 
-fn written(tree: &SessionTree, pending: &[Message]) -> Result<Box<RawValue>, Error> {
+/// What handlers are shown of a conversation, as JSON.
+///
+/// # Errors
+/// When it cannot be written as such.
+pub(super) fn written(tree: &SessionTree, pending: &[Message]) -> Result<Box<RawValue>, Error> {
     let projection = tree.projection();
     let selected = projection.sources().iter();
     Ok(to_raw_value(&Context {
