@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pliant_kernel::session::BashOptions;
+use pliant_sdk::hook::{UserBashAnswer, UserBashEvent, UserBashResult};
 use pliant_sdk::message::{BashExecutionMessage, Message};
 use pliant_sdk::{Error, Event, Plugin};
 use serde_json::{Value, json};
@@ -246,18 +247,26 @@ async fn results_that_come_while_a_run_is_prepared_stand_before_its_messages() {
 #[tokio::test]
 async fn a_handler_may_answer_in_place_of_the_shell_and_one_that_fails_stops_the_command() {
     // extensions §1.3, §3.5, §9.17, G5
-    let plugin = Plugin::new().on_event("user_bash", |event: Value, _| async move {
-        assert!(event["cwd"].is_string());
-        match event["command"].as_str().unwrap() {
-            "remote" => {
-                assert_eq!(event["excludeFromContext"], true);
-                Ok(json!({"result": {"output": "there", "exitCode": null, "cancelled": false, "truncated": false}}))
+    let plugin = Plugin::new()
+        .on(|event: UserBashEvent, _| async move {
+            assert!(!event.cwd.is_empty());
+            if event.command == "broken" {
+                return Err(Error::failed("no"));
             }
-            "broken" => Err(Error::failed("no")),
-            "odd" => Ok(json!({"result": {"output": "no code"}})),
-            _ => Ok(Value::Null),
-        }
-    });
+            let here = event.command == "remote" && event.exclude_from_context;
+            let result = UserBashResult {
+                output: "there".into(),
+                ..UserBashResult::default()
+            };
+            Ok(here.then_some(UserBashAnswer { result }))
+        })
+        .on_event("user_bash", |event: Value, _| async move {
+            // The first answer was decisive.
+            assert_ne!(event["command"], "remote");
+            let odd = event["command"] == "odd";
+            let answer = json!({"result": {"output": "no code"}});
+            Ok(if odd { answer } else { Value::Null })
+        });
     let mut scene = scene(Script::default(), plugin).await;
     let session = scene.session.clone();
     let options = BashOptions {

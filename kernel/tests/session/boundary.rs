@@ -319,7 +319,7 @@ async fn a_wish_to_continue_after_a_failed_answer_is_passed_by_and_its_entries_a
 
 #[tokio::test]
 async fn edits_and_compactions_of_a_boundary_count_from_the_next_request_on() {
-    // R47, S26, S33, S34
+    // R14, R47, S26, S33, S34
     let scene = {
         let plugin = Plugin::new().tool(echo("echo")).on_event("turn_end", |event: Value, _| async move {
             if event["turnIndex"] != 0 {

@@ -12,7 +12,7 @@ use pliant_sdk::hook::{ToolCallAnswer, ToolCallEvent};
 use pliant_sdk::message::{Message, MessageContent, StopReason, joined_text};
 use pliant_sdk::session::{MessageDraft, MessageOptions};
 use pliant_sdk::tool::ExecutionMode;
-use pliant_sdk::{Event, Plugin};
+use pliant_sdk::{Event, Plugin, StreamEvent};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -286,6 +286,47 @@ async fn an_abort_while_a_run_is_prepared_lets_it_ask_nothing() {
     assert_nested(&events);
     assert_eq!(events[..2], ["agent_start", "turn_start"]);
     assert!(events.contains(&"message_end user".to_owned()));
+}
+
+#[tokio::test]
+async fn a_subscriber_that_does_not_read_holds_the_run_and_loses_nothing() {
+    // L5: the run is active until everybody has heard of its end
+    let long: &str = "word ".repeat(400).leak();
+    let mut scene = scene(Script::new([Reply::Text(long)]), Plugin::new()).await;
+    let mut quick = scene.session.subscribe();
+    let session = scene.session.clone();
+    let run =
+        tokio::spawn(async move { session.prompt(Prompt::text("go"), |_| ()).await.map(drop) });
+    let mut heard = 0;
+    // The other one does not hear more than the first, which was there before it, can take.
+    for _ in 0..10_000 {
+        tokio::task::yield_now().await;
+        while quick.try_recv().is_ok() {
+            heard += 1;
+        }
+    }
+    assert!((1..400).contains(&heard) && scene.session.is_running() && !run.is_finished());
+    let reads = tokio::spawn(async move {
+        while let Some(event) = quick.recv().await {
+            if matches!(&*event, Event::AgentSettled { .. }) {
+                break;
+            }
+        }
+    });
+    let mut text = String::new();
+    loop {
+        match &*scene.events.recv().await.unwrap() {
+            Event::MessageUpdate {
+                assistant_message_event: StreamEvent::TextDelta { delta, .. },
+                ..
+            } => text.push_str(delta),
+            Event::AgentSettled { .. } => break,
+            _ => {}
+        }
+    }
+    assert_eq!(text, long);
+    run.await.unwrap().unwrap();
+    reads.await.unwrap();
 }
 
 #[tokio::test]

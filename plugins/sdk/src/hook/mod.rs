@@ -31,12 +31,14 @@ macro_rules! hook {
 
 mod boundary;
 mod request;
+mod user_bash;
 
 pub use boundary::{BeforeSettleEvent, BoundaryAnswer, EditedContent, EntryDraft, TurnEndEvent};
 pub use request::{
     AfterProviderResponse, BeforeProviderHeaders, BeforeProviderRequest, ContextAnswer,
     ContextEvent, ContextWithSystemEvent, HeadersAnswer, ProviderStreamEvent,
 };
+pub use user_bash::{UserBashAnswer, UserBashEvent, UserBashResult};
 
 /// A tool is about to run (`tool_call`). An error of the handler blocks the call.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
