@@ -13,7 +13,7 @@ use super::hooks::{self, Draft};
 use super::tail::is_open;
 use crate::agent::{Driver, NextStep};
 use crate::registry::{HandlerFailure, HookPoint, Source};
-use crate::tree::EntryId;
+use crate::tree::{Entry, EntryId};
 
 /// After the results of a turn are stored, before it is told that the turn is over.
 pub(super) async fn turn_end<H: RunHost>(
@@ -24,37 +24,41 @@ pub(super) async fn turn_end<H: RunHost>(
 ) -> Result<NextStep, Error> {
     let host = driver.host;
     let point = HookPoint::TurnEnd;
-    let own = || {
-        let result_ids: Vec<_> = results
-            .iter()
-            .map(|result| entry_id(host, result))
-            .collect();
-        json!({
-            "outcome": outcome(Some(message)),
-            "turnIndex": driver.turn_index(),
-            "message": message,
-            "toolResults": results,
-            "messageEntryId": entry_id(host, message),
-            "toolResultEntryIds": result_ids,
-        })
-    };
+    let own = || turn(driver, message, results);
     let Some(asked) = hooks::boundary(host, driver.cancel, point, own).await else {
         return Ok(NextStep::Natural);
     };
     commit(driver, asked.drafts).await?;
-    let failed = |answer: &pliant_sdk::message::AssistantMessage| answer.stop_reason.is_failure();
-    let Some(source) = asked.wants else {
+    let completed = outcome(Some(message)) == COMPLETED;
+    let Some(source) = asked.wants.filter(|_| completed) else {
         return Ok(NextStep::Natural);
     };
-    if message.as_assistant().is_some_and(failed) {
+    driver.arrived().await;
+    if driver.is_cancelled() {
         return Ok(NextStep::Natural);
     }
     // What comes anyway needs no leave.
-    driver.arrived().await;
     let comes = more_tools || host.has_queued();
     Ok(match comes || granted(driver, point, source) {
         true => NextStep::Continue,
         false => NextStep::Natural,
+    })
+}
+
+/// What handlers are shown of a turn (R49).
+fn turn<H: RunHost>(
+    driver: &RunDriver<'_, H>,
+    message: &Arc<Message>,
+    results: &[Arc<Message>],
+) -> Value {
+    let id = |message| entry_id(driver.host, message);
+    json!({
+        "outcome": outcome(Some(message)),
+        "turnIndex": driver.turn_index(),
+        "message": message,
+        "toolResults": results,
+        "messageEntryId": id(message),
+        "toolResultEntryIds": results.iter().map(id).collect::<Vec<_>>(),
     })
 }
 
@@ -123,6 +127,8 @@ fn granted<H: RunHost>(driver: &RunDriver<'_, H>, point: HookPoint, source: Sour
     false
 }
 
+const COMPLETED: &str = "completed";
+
 fn outcome(answer: Option<&Arc<Message>>) -> &'static str {
     match answer
         .and_then(|answer| answer.as_assistant())
@@ -130,7 +136,7 @@ fn outcome(answer: Option<&Arc<Message>>) -> &'static str {
     {
         Some(StopReason::Aborted) => "aborted",
         Some(StopReason::Error) => "error",
-        _ => "completed",
+        _ => COMPLETED,
     }
 }
 
@@ -138,7 +144,7 @@ fn outcome(answer: Option<&Arc<Message>>) -> &'static str {
 fn entry_id<H: RunHost>(host: &H, message: &Arc<Message>) -> Value {
     let id: Option<EntryId> = host.look(|tree| {
         let mut path = tree.path_to_leaf().iter().rev();
-        let stored = |entry: &&Arc<crate::tree::Entry>| {
+        let stored = |entry: &&Arc<Entry>| {
             entry
                 .message()
                 .is_some_and(|stored| Arc::ptr_eq(stored, message))

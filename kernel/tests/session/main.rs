@@ -14,6 +14,7 @@ mod compaction_hooks;
 mod context;
 mod messages;
 mod navigation;
+mod previews;
 mod prompt;
 mod provider_hooks;
 mod services;
