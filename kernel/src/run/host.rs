@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pliant_sdk::host::{BoxFuture, Services};
+use pliant_sdk::loadout::LoadoutChanges;
 use pliant_sdk::message::ThinkingLevel;
 use pliant_sdk::provider::StreamOptions;
+use pliant_sdk::tool::ExecutionMode;
 use pliant_sdk::{Error, Event, Message, Model};
 
 use super::{Loadout, RetryPolicy};
@@ -16,7 +18,7 @@ use crate::registry::{HandlerFailure, Registry, Snapshot, Source};
 use crate::tree::{Compaction, EntryId, SessionTree};
 
 /// The session of a run.
-pub trait RunHost: PluginHost + TreeHost + QueueHost + ModelHost {
+pub trait RunHost: PluginHost + TreeHost + QueueHost + ModelHost + ToolHost {
     /// Unix milliseconds.
     fn now_ms(&self) -> i64;
 }
@@ -114,9 +116,18 @@ pub trait ModelHost: Send + Sync {
     /// # Errors
     /// When the settings are wrong.
     fn compaction_settings(&self, model: &Model) -> Result<CompactionSettings, Error>;
+}
+
+/// The tools.
+pub trait ToolHost: Send + Sync {
+    /// How calls are run unless a tool says otherwise (T1).
+    fn execution_mode(&self) -> ExecutionMode;
 
     /// The executable tools and the prompt sections in force, from a snapshot of the registry.
     fn loadout(&self, snapshot: &Arc<Snapshot>) -> Arc<Loadout>;
+
+    /// Tools want the model to be told otherwise; passed by when other tools are in force by now.
+    fn change_loadout(&self, loadout: &Arc<Loadout>, changes: LoadoutChanges);
 }
 
 /// Model and level of a request.

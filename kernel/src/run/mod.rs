@@ -15,6 +15,7 @@ mod summary;
 mod convert;
 mod hooks;
 mod loadout;
+mod nested;
 mod repair;
 
 use std::sync::Arc;
@@ -25,8 +26,8 @@ use tokio_util::sync::CancellationToken;
 use crate::agent;
 
 pub use compact::compact;
-pub use host::{ModelHost, PluginHost, QueueHost, RunHost, Selection, TreeHost};
-pub use loadout::{Loadout, ToolServices};
+pub use host::{ModelHost, PluginHost, QueueHost, RunHost, Selection, ToolHost, TreeHost};
+pub use loadout::{Loadout, LoadoutParts, ToolServices, ToolSet};
 pub use repair::{Transcript, repair_notice};
 pub use retry::{RetryPolicy, is_overflow, is_retryable};
 
@@ -49,6 +50,7 @@ pub async fn run<H: RunHost>(
 ) -> RunEnd {
     let driver = driver::RunDriver::new(host, cancel);
     after::before_prompt(&driver).await;
+    hooks::prepare_loadout(host, cancel).await;
     let mut prompts = prepare::messages(host, &driver.prompt_state(), prompt);
     started();
     let mut end = RunEnd::default();

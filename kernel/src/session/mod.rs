@@ -1,14 +1,17 @@
 //! An open session: the only thing a front end talks to. It owns the tree, the queues and the
 //! selection, passes prompts through the pipeline, and starts runs.
 
+mod active;
 mod claim;
 mod compact;
 mod disk;
 mod events;
 mod queue;
 mod run_host;
+mod selection;
 mod services;
 mod state;
+mod tools;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,8 +36,9 @@ use crate::tree::{EntryBody, Header, ModelChange, SessionTree, ThinkingLevelChan
 
 pub use events::Subscription;
 pub use queue::Delivery;
-pub use state::{DEFAULT_TOOLS, ToolSelection};
+pub use selection::{DEFAULT_TOOLS, ToolSelection};
 
+use active::ActiveTools;
 use claim::Claims;
 use events::Subscribers;
 use queue::Queues;
@@ -134,7 +138,6 @@ struct Shared {
     abort: Mutex<CancellationToken>,
     subscribers: Subscribers,
     reports: Mutex<Vec<HandlerFailure>>,
-    tools: ToolSelection,
     prompt: PromptOptions,
     notices: Vec<String>,
     cwd: PathBuf,
@@ -174,6 +177,7 @@ impl Session {
             state: Mutex::new(State {
                 model,
                 level,
+                tools: ActiveTools::new(tools, &equipment.registry.snapshot()),
                 loadout: None,
             }),
             queues: Mutex::new(Queues::new(modes.0, modes.1)),
@@ -183,12 +187,12 @@ impl Session {
             abort: Mutex::default(),
             subscribers: Subscribers::default(),
             reports: Mutex::default(),
-            tools,
             prompt,
             notices,
             cwd,
             equipment,
         };
+        shared.restore_tools();
         let session = Self(Arc::new(shared));
         let event = json!({"type": "session_start", "reason": reason});
         session.tell(HookPoint::SessionStart, &event).await;
@@ -374,6 +378,7 @@ impl Session {
             }
             self.0.claims.settled().await;
         };
+        lock(&self.0.state).tools.run_starts();
         let message = user_message(&prompt, self.0.now());
         let end = run::run(&self.0, message, &claimed.cancel, || {
             accepted(Disposition::Started)

@@ -2,6 +2,7 @@
 //! (`extensions.md` §3). A file for each group of them; here is what they have in common, and the
 //! events that only notify.
 
+mod loadout;
 mod message;
 mod tools;
 
@@ -14,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::RunHost;
 use crate::registry::{Callers, Dispatcher, HookPoint, Snapshot, Source};
 
+pub(super) use loadout::prepare_loadout;
 pub(super) use message::message_end;
 pub(super) use tools::{tool_call, tool_result};
 

@@ -2,8 +2,11 @@
 //! of it (`extensions.md` §5). A file for each group of questions.
 
 mod state;
+mod tools;
 
 use crate::host::Host;
+
+pub use tools::{CallPiece, CalledTool, ToolInfo};
 
 /// The session behind a call. It holds nothing, so what it answers is of the moment.
 #[derive(Debug, Clone, Copy)]
