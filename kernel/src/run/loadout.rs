@@ -56,7 +56,7 @@ pub struct Loadout {
     called: Mutex<HashMap<String, Arc<RegisteredTool>>>,
     /// What tools said of the declarations; `None` while nobody asked them.
     changes: Option<LoadoutChanges>,
-    hidden: BTreeSet<String>,
+    hidden: Arc<BTreeSet<String>>,
     declarations: Vec<Tool>,
     sections: Vec<(String, String)>,
 }
@@ -80,7 +80,7 @@ impl Loadout {
             active,
             called: Mutex::default(),
             changes: None,
-            hidden: BTreeSet::new(),
+            hidden: Arc::default(),
             declarations: Vec::new(),
             sections: Vec::new(),
             parts: Arc::new(parts),
@@ -93,14 +93,12 @@ impl Loadout {
     #[must_use]
     pub fn changed(&self, changes: LoadoutChanges) -> Self {
         let hidden = changes.hidden_declarations.iter();
+        let hidden = hidden.filter(|name| self.active.contains_key(*name));
         let mut loadout = Self {
             parts: Arc::clone(&self.parts),
             active: self.active.clone(),
             called: Mutex::default(),
-            hidden: hidden
-                .filter(|name| self.active.contains_key(*name))
-                .cloned()
-                .collect(),
+            hidden: Arc::new(hidden.cloned().collect()),
             changes: Some(changes),
             declarations: Vec::new(),
             sections: Vec::new(),
@@ -146,7 +144,7 @@ impl Loadout {
 
     /// Names of declared tools that requests leave out, in every system message (T23).
     #[must_use]
-    pub fn hidden(&self) -> &BTreeSet<String> {
+    pub fn hidden(&self) -> &Arc<BTreeSet<String>> {
         &self.hidden
     }
 

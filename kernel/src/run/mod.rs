@@ -14,9 +14,11 @@ mod summary;
 
 mod convert;
 mod hooks;
+mod images;
 mod loadout;
 mod nested;
 mod repair;
+mod request;
 
 use std::sync::Arc;
 
@@ -29,6 +31,7 @@ pub use compact::compact;
 pub use host::{ModelHost, PluginHost, QueueHost, RunHost, Selection, ToolHost, TreeHost};
 pub use loadout::{Loadout, LoadoutParts, ToolServices, ToolSet};
 pub use repair::{Transcript, repair_notice};
+pub use request::{Assembly, RequestView};
 pub use retry::{RetryPolicy, is_overflow, is_retryable};
 
 /// How a session run ended.

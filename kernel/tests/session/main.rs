@@ -7,5 +7,6 @@
 mod support;
 
 mod compaction;
+mod context;
 mod prompt;
 mod services;
