@@ -142,7 +142,8 @@ mod tests {
             (vec!["ls".to_owned()], vec!["gone".to_owned()])
         );
         // Nothing to say: it says nothing of tools.
-        let batch = declare_tools(&[read.clone()], &[read], vec![system(Some(vec![ls]))], 2);
+        let same = [read];
+        let batch = declare_tools(&same, &same, vec![system(Some(vec![ls]))], 2);
         assert_eq!(patch(&batch[0]), (Vec::new(), Vec::new()));
     }
 }

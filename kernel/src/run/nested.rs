@@ -47,8 +47,8 @@ type Next = BoxFuture<'static, (CallPiece, Option<NestedCall>)>;
 fn next(call: NestedCall) -> Option<Next> {
     Some(Box::pin(async move {
         match call.update().await {
-            Some(partial) => (CallPiece::Update(partial), Some(call)),
-            None => (CallPiece::End(called(call.end().await)), None),
+            Some(partial) => (CallPiece::Update(Box::new(partial)), Some(call)),
+            None => (CallPiece::End(Box::new(called(call.end().await))), None),
         }
     }))
 }

@@ -10,3 +10,4 @@ mod compaction;
 mod context;
 mod prompt;
 mod services;
+mod tools;

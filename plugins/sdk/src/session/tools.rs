@@ -42,9 +42,9 @@ pub struct CalledTool {
 #[serde(rename_all = "camelCase")]
 pub enum CallPiece {
     /// A partial result.
-    Update(ToolResult),
+    Update(Box<ToolResult>),
     /// The end.
-    End(CalledTool),
+    End(Box<CalledTool>),
 }
 
 impl Session<'_> {
@@ -104,8 +104,8 @@ impl ToolCtx {
         let mut pieces = self.host().open("tools.call", payload).await?;
         while let Some(piece) = pieces.next().await {
             match serde_json::from_slice(&piece?)? {
-                CallPiece::Update(partial) => show(partial),
-                CallPiece::End(called) => return Ok(called),
+                CallPiece::Update(partial) => show(*partial),
+                CallPiece::End(called) => return Ok(*called),
             }
         }
         Err(Error::cancelled())
