@@ -34,9 +34,6 @@ struct TurnState {
     begins: bool,
     /// Times the failed answer was asked for again (R7, R8).
     attempts: u32,
-    /// The conversation was compacted because a request did not fit, and nothing good came since
-    /// (R22, R23).
-    recovered: bool,
     /// A compaction failed in this run.
     compaction_failed: bool,
 }
@@ -58,7 +55,6 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
                 prompt,
                 begins: true,
                 attempts: 0,
-                recovered: false,
                 compaction_failed: false,
             }),
         }
@@ -67,6 +63,15 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
     /// The prompt that the transcript declares.
     pub(super) fn prompt_state(&self) -> PromptState {
         self.lock().prompt.clone()
+    }
+
+    /// Waits for what its handlers sent, unless the user gave up.
+    pub(super) async fn arrived(&self) {
+        tokio::select! {
+            biased;
+            () = self.host.arrived() => {}
+            () = self.cancel.cancelled() => {}
+        }
     }
 
     /// What the run has stored is worth a place on the disk.
@@ -140,11 +145,6 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
         self.cancel.is_cancelled()
     }
 
-    /// Whether a request that did not fit may be made shorter: once until something good comes (R22).
-    pub(super) fn may_recover(&self) -> bool {
-        !std::mem::replace(&mut self.lock().recovered, true)
-    }
-
     pub(super) fn compaction_failed(&self) -> bool {
         self.lock().compaction_failed
     }
@@ -189,15 +189,8 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
         let Message::User(user) = &**message else {
             return;
         };
-        self.lock().recovered = false;
-        if let Some((steering, follow_up)) = self.host.delivered(&user.content.joined_text("")) {
-            self.host
-                .publish(Event::QueueUpdate {
-                    steering,
-                    follow_up,
-                })
-                .await;
-        }
+        self.host.note_recovery(false);
+        self.host.delivered(user.content.joined_text("")).await;
     }
 }
 
@@ -208,7 +201,12 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
         self.user_message_begins(&event).await;
         hooks::notify(self.host, self.cancel, &event).await;
         self.host.publish_reports().await;
+        let ends_turn = matches!(event, Event::TurnEnd { .. });
         self.host.publish(event).await;
+        if ends_turn {
+            // What cannot be stored now is held on, and said of when the run ends.
+            let _ = self.host.flush_held().await;
+        }
     }
 
     /// Handlers may replace the message; then it is stored; then it is announced, so that whoever
@@ -231,16 +229,18 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
             !matches!(answer.stop_reason, StopReason::Error | StopReason::Length)
         };
         if answer.is_some_and(good) {
-            self.lock().recovered = false;
+            self.host.note_recovery(false);
         }
         Ok(message)
     }
 
     async fn poll_steering(&self) -> Vec<Message> {
+        self.arrived().await;
         self.host.take_steering()
     }
 
     async fn poll_follow_up(&self) -> Vec<Message> {
+        self.arrived().await;
         self.host.take_follow_up()
     }
 
@@ -293,6 +293,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
             ..RequestView::default()
         };
         let messages = request::messages(self.host, cancel, &view, &selection.model).await;
+        let hooks = hooks::provider(self.host, cancel, &selection.model);
         let request = ModelRequest {
             options: StreamOptions {
                 reasoning: (selection.level != ThinkingLevel::Off).then_some(selection.level),
@@ -305,7 +306,9 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
             now_ms: self.host.now_ms(),
         };
         let snapshot = Arc::clone(&self.lock().snapshot);
-        self.host.client().open(&snapshot, request, cancel)
+        self.host
+            .client()
+            .open(&snapshot, request, Some(hooks), cancel)
     }
 
     /// What other tools call need not have been declared: one that was registered meanwhile is there.

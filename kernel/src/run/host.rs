@@ -15,10 +15,12 @@ use super::{Assembly, Loadout, RetryPolicy};
 use crate::compaction::CompactionSettings;
 use crate::models::ModelClient;
 use crate::registry::{HandlerFailure, Registry, Snapshot, Source};
-use crate::tree::{Compaction, EntryId, SessionTree};
+use crate::tree::{Entry, EntryBody, SessionTree};
 
-/// The session of a run.
-pub trait RunHost: PluginHost + TreeHost + QueueHost + ModelHost + ToolHost {
+/// The session of a run: a cheap handle, which what goes on beside the run takes along.
+pub trait RunHost:
+    PluginHost + TreeHost + QueueHost + ModelHost + ToolHost + Clone + 'static
+{
     /// Unix milliseconds.
     fn now_ms(&self) -> i64;
 }
@@ -52,8 +54,8 @@ pub trait TreeHost: Send + Sync {
     /// When it cannot be written; nothing changed then (S12).
     fn store(&self, message: &Arc<Message>) -> Result<(), Error>;
 
-    /// Leaves a stored message out of later requests, and answers the entries that say so, as they
-    /// are stored (R9).
+    /// Leaves a stored answer and the results of its calls out of later requests, and answers the
+    /// entries that say so, as they are stored (R9).
     ///
     /// # Errors
     /// When it cannot be written; nothing changed then (S12).
@@ -62,11 +64,21 @@ pub trait TreeHost: Send + Sync {
     /// Looks at the session's tree.
     fn look<T>(&self, look: impl FnOnce(&SessionTree) -> T) -> T;
 
-    /// Stores a compaction at the end of the branch and answers its id.
+    /// Changes the session's tree, in one step for everybody else.
+    fn change<T>(&self, change: impl FnOnce(&mut SessionTree) -> T) -> T;
+
+    /// Stores an entry at the end of the branch.
     ///
     /// # Errors
     /// When it cannot be written; nothing changed then (S12).
-    fn append_compaction(&self, compaction: Compaction) -> Result<EntryId, Error>;
+    fn append(&self, body: EntryBody) -> Result<Arc<Entry>, Error>;
+
+    /// Whether the conversation was compacted because a request did not fit, and nothing good came
+    /// since (R22, R23).
+    fn has_recovered(&self) -> bool;
+
+    /// Notes that, and answers what was noted before.
+    fn note_recovery(&self, recovered: bool) -> bool;
 
     /// What was stored so far has to reach the disk; nobody waits for it.
     fn run_boundary(&self);
@@ -89,8 +101,21 @@ pub trait QueueHost: Send + Sync {
     /// One batch of follow-up messages.
     fn take_follow_up(&self) -> Vec<Message>;
 
-    /// A user message begins; answers the queues as shown if it was in one (P32).
-    fn delivered(&self, text: &str) -> Option<(Vec<String>, Vec<String>)>;
+    /// The messages that plugins have for this run's start; nobody gets them again.
+    fn take_next_turn(&self) -> Vec<Message>;
+
+    /// Returns when what plugins sent in the user's name is in the queues, or refused.
+    fn arrived(&self) -> BoxFuture<'_, ()>;
+
+    /// A user message begins: if it was queued, it leaves the list it is shown in, and that is told
+    /// (P32).
+    fn delivered(&self, text: String) -> BoxFuture<'_, ()>;
+
+    /// Stores and announces what was held so that it would not stand between a call and its results.
+    ///
+    /// # Errors
+    /// When it cannot be written; it is then held on.
+    fn flush_held(&self) -> BoxFuture<'_, Result<(), Error>>;
 
     /// The run is over: from here on the session is settling and takes nothing into its queues.
     /// `false` when something is still queued and the run was not ended by force.
@@ -119,6 +144,10 @@ pub trait ModelHost: Send + Sync {
     /// # Errors
     /// When the settings are wrong.
     fn compaction_settings(&self, model: &Model) -> Result<CompactionSettings, Error>;
+
+    /// Room that a request for the summary of a branch leaves in the model's window, if the settings
+    /// say so.
+    fn branch_summary_reserve(&self) -> Option<u64>;
 }
 
 /// The tools.

@@ -12,6 +12,8 @@ mod retry;
 mod settle;
 mod summary;
 
+mod navigate;
+
 mod convert;
 mod hooks;
 mod images;
@@ -27,9 +29,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent;
 
-pub use compact::compact;
+pub use compact::{Ending, compact};
 pub use host::{ModelHost, PluginHost, QueueHost, RunHost, Selection, ToolHost, TreeHost};
 pub use loadout::{Loadout, LoadoutParts, ToolServices, ToolSet};
+pub use navigate::{Arrival, NavigateError, NavigateOptions, navigate};
 pub use repair::{Transcript, repair_notice};
 pub use request::{Assembly, RequestView};
 pub use retry::{RetryPolicy, is_overflow, is_retryable};
@@ -55,6 +58,8 @@ pub async fn run<H: RunHost>(
     after::before_prompt(&driver).await;
     hooks::prepare_loadout(host, cancel).await;
     let mut prompts = prepare::messages(host, &driver.prompt_state(), prompt);
+    // Before the run's own messages (P8). What cannot be stored now is said of at the end.
+    let _ = host.flush_held().await;
     started();
     let mut end = RunEnd::default();
     loop {
@@ -63,11 +68,13 @@ pub async fn run<H: RunHost>(
         if after::goes_on(&driver, outcome, &mut end).await {
             continue;
         }
+        driver.arrived().await;
         if host.begin_settling(end.failure.is_some() || cancel.is_cancelled()) {
             break;
         }
         prompts = prepare::queued(host);
     }
+    settle::flush(&driver, &mut end).await;
     settle::settle(&driver, cancel.is_cancelled()).await;
     end
 }

@@ -60,4 +60,8 @@ impl ModelHost for Arc<Shared> {
     fn compaction_settings(&self, model: &Model) -> Result<CompactionSettings, Error> {
         CompactionSettings::of(&self.equipment.settings, model)
     }
+
+    fn branch_summary_reserve(&self) -> Option<u64> {
+        self.equipment.settings.count("branchSummary.reserveTokens")
+    }
 }

@@ -2,6 +2,7 @@
 //! services, and what each kind of call may use (`extensions.md` §5.1). A session that has ended
 //! answers nobody (§6).
 
+mod messages;
 mod state;
 mod tools;
 
@@ -57,7 +58,7 @@ impl Allowed {
 }
 
 /// All groups.
-const GROUPS: &[&[Service]] = &[state::SERVICES, tools::SERVICES];
+const GROUPS: &[&[Service]] = &[state::SERVICES, messages::SERVICES, tools::SERVICES];
 
 /// A service that answers a stream.
 struct StreamService {
