@@ -194,3 +194,22 @@ async fn a_conversation_that_never_spoke_of_tools_says_nothing_about_them() {
     assert_eq!(again.active(), ["read", "a"]);
     again.close().await;
 }
+
+#[tokio::test]
+async fn another_place_of_the_tree_has_its_own_tools() {
+    // T24
+    let home = Home::new();
+    let opened = home.open("a b", None).await;
+    opened.says("with both").await;
+    let there = opened.session.leaf().unwrap();
+    opened.set(&["b"]);
+    opened.says("without a").await;
+    let options = pliant_kernel::run::NavigateOptions::default();
+    opened.session.navigate_tree(&there, options).await.unwrap();
+    assert_eq!(opened.active(), ["read", "a", "b"]);
+    opened.says("with both again").await;
+    let all = ["read", "a", "b"];
+    let without: &[&str] = &["b"];
+    assert_eq!(declared(&opened.script), [&all[..], without, &all[..]]);
+    opened.close().await;
+}
