@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
 
-use pliant_sdk::message::{Content, StopReason, joined_text};
+use pliant_sdk::message::{Content, StopReason, ToolCall, joined_text};
 
 use super::*;
 
@@ -151,17 +151,21 @@ impl Driver for Script {
         })
     }
 
-    fn tool(&self, _: &str) -> Option<Arc<dyn ToolRunner>> {
+    fn tool(&self, _: &str, _: Reach) -> Option<Arc<dyn ToolRunner>> {
         None
     }
 
-    fn tool_names(&self) -> Vec<String> {
+    fn tool_names(&self, _: Reach) -> Vec<String> {
         Vec::new()
+    }
+
+    fn execution_mode(&self) -> ExecutionMode {
+        ExecutionMode::Parallel
     }
 
     async fn before_tool_call(
         &self,
-        _: &ToolCall,
+        _: &Call,
         arguments: Map<String, Value>,
     ) -> Result<Verdict, Error> {
         Ok(Verdict::Run(arguments))
@@ -169,7 +173,7 @@ impl Driver for Script {
 
     async fn after_tool_call(
         &self,
-        _: &ToolCall,
+        _: &Call,
         _: &Map<String, Value>,
         result: ToolResult,
     ) -> ToolResult {

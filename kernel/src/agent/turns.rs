@@ -7,7 +7,7 @@ use pliant_sdk::{Error, Event};
 use tokio_util::sync::CancellationToken;
 
 use super::respond::respond;
-use super::tools::{fail_truncated, run_batch};
+use super::tools::{Desk, Lane, fail_truncated, run_batch};
 use super::{Driver, NextStep};
 
 /// What a low-level run begins with.
@@ -57,7 +57,15 @@ struct Progress {
 /// whether a retry follows.
 pub async fn run<D: Driver>(driver: &D, begin: Begin, cancel: &CancellationToken) -> RunOutcome {
     let mut run = Progress::default();
-    let failure = match turns(driver, begin, cancel, &mut run).await {
+    let mut lane = Lane::new(driver, cancel);
+    let desk = lane.desk();
+    let ended = tokio::select! {
+        biased;
+        ended = turns(driver, begin, cancel, &desk, &mut run) => ended,
+        never = lane.serve() => match never {},
+    };
+    lane.finish().await;
+    let failure = match ended {
         Ok(()) => None,
         Err(Failure::Store(error)) => Some(error),
         Err(Failure::Hook(error)) => failed_turn(driver, &error, cancel, &mut run).await.err(),
@@ -72,6 +80,7 @@ async fn turns<D: Driver>(
     driver: &D,
     begin: Begin,
     cancel: &CancellationToken,
+    desk: &Desk,
     run: &mut Progress,
 ) -> Result<(), Failure> {
     driver.emit(Event::AgentStart).await;
@@ -112,7 +121,7 @@ async fn turns<D: Driver>(
             let batch = driver.declare(batch).await;
             inject(driver, batch, run).await?;
 
-            let turn = one_turn(driver, cancel, run).await?;
+            let turn = one_turn(driver, cancel, desk, run).await?;
             if turn.ended {
                 return Ok(());
             }
@@ -203,6 +212,7 @@ struct Turn {
 async fn one_turn<D: Driver>(
     driver: &D,
     cancel: &CancellationToken,
+    desk: &Desk,
     run: &mut Progress,
 ) -> Result<Turn, Failure> {
     let answer = respond(driver, cancel).await?;
@@ -227,7 +237,7 @@ async fn one_turn<D: Driver>(
         // The arguments may be cut off, so none of the calls is safe to run (L15).
         Some(fail_truncated(driver, calls).await?)
     } else {
-        Some(run_batch(driver, calls, cancel).await?)
+        Some(run_batch(driver, calls, desk).await?)
     };
     let (results, more_tools) = match batch {
         Some(batch) => (batch.results, !batch.terminate),

@@ -3,16 +3,16 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pliant_sdk::message::{AssistantMessage, Message, StopReason, ThinkingLevel, ToolCall};
+use pliant_sdk::message::{AssistantMessage, Message, StopReason, ThinkingLevel};
 use pliant_sdk::provider::StreamOptions;
-use pliant_sdk::tool::ToolResult;
+use pliant_sdk::tool::{ExecutionMode, ToolResult};
 use pliant_sdk::{Error, Event};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::loadout::Loadout;
 use super::{RequestView, RunHost, after, boundary, hooks, prepare, request};
-use crate::agent::{Answer, Driver, NextStep, ToolRunner, Verdict, declare_tools};
+use crate::agent::{Answer, Call, Driver, NextStep, Reach, ToolRunner, Verdict, declare_tools};
 use crate::models::ModelRequest;
 use crate::prompt::PromptState;
 use crate::registry::Snapshot;
@@ -284,6 +284,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
     /// or section that changed takes effect now (R12).
     async fn prepare_next_turn(&self) -> Result<Vec<Message>, Error> {
         after::between_turns(self).await;
+        hooks::prepare_loadout(self.host, self.cancel).await;
         let patch = {
             let state = self.lock();
             prepare::patch(self.host, &state.prompt)
@@ -292,6 +293,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
     }
 
     async fn declare(&self, batch: Vec<Message>) -> Vec<Message> {
+        hooks::prepare_loadout(self.host, self.cancel).await;
         let snapshot = self.host.registry().snapshot();
         let loadout = self.host.loadout(&snapshot);
         let mut state = self.lock();
@@ -322,7 +324,10 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
             self.host.run_boundary();
         }
         let selection = self.host.selection();
-        let view = RequestView::default();
+        let view = RequestView {
+            hidden_tools: Arc::clone(self.lock().loadout.hidden()),
+            ..RequestView::default()
+        };
         let messages = request::messages(self.host, cancel, &view, &selection.model).await;
         let hooks = hooks::provider(self.host, cancel, &selection.model);
         let request = ModelRequest {
@@ -342,17 +347,29 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
             .open(&snapshot, request, Some(hooks), cancel)
     }
 
-    fn tool(&self, name: &str) -> Option<Arc<dyn ToolRunner>> {
-        self.lock().loadout.get(name)
+    /// What other tools call need not have been declared: one that was registered meanwhile is there.
+    fn tool(&self, name: &str, reach: Reach) -> Option<Arc<dyn ToolRunner>> {
+        let pinned = Arc::clone(&self.lock().loadout);
+        pinned.get(name, reach).or_else(|| match reach {
+            Reach::Declared => None,
+            Reach::Callable => {
+                let snapshot = self.host.registry().snapshot();
+                self.host.loadout(&snapshot).get(name, reach)
+            }
+        })
     }
 
-    fn tool_names(&self) -> Vec<String> {
-        self.lock().loadout.names()
+    fn tool_names(&self, reach: Reach) -> Vec<String> {
+        self.lock().loadout.names(reach)
+    }
+
+    fn execution_mode(&self) -> ExecutionMode {
+        self.host.execution_mode()
     }
 
     async fn before_tool_call(
         &self,
-        call: &ToolCall,
+        call: &Call,
         arguments: Map<String, Value>,
     ) -> Result<Verdict, Error> {
         hooks::tool_call(self.host, self.cancel, call, arguments).await
@@ -360,7 +377,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
 
     async fn after_tool_call(
         &self,
-        call: &ToolCall,
+        call: &Call,
         arguments: &Map<String, Value>,
         result: ToolResult,
     ) -> ToolResult {

@@ -20,6 +20,7 @@ mod convert;
 mod hooks;
 mod images;
 mod loadout;
+mod nested;
 mod repair;
 mod request;
 
@@ -31,8 +32,8 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::{self, Begin};
 
 pub use compact::{Ending, compact};
-pub use host::{ModelHost, PluginHost, QueueHost, RunHost, Selection, TreeHost};
-pub use loadout::{Loadout, ToolServices};
+pub use host::{ModelHost, PluginHost, QueueHost, RunHost, Selection, ToolHost, TreeHost};
+pub use loadout::{Loadout, LoadoutParts, ToolServices, ToolSet};
 pub use navigate::{Arrival, NavigateError, NavigateOptions, navigate};
 pub use repair::{Transcript, repair_notice};
 pub use request::{Assembly, RequestView};
@@ -57,6 +58,7 @@ pub async fn run<H: RunHost>(
 ) -> RunEnd {
     let driver = driver::RunDriver::new(host, cancel);
     after::before_prompt(&driver).await;
+    hooks::prepare_loadout(host, cancel).await;
     let prompts = prepare::messages(host, &driver.prompt_state(), prompt);
     // Before the run's own messages (P8). What cannot be stored now is said of at the end.
     let _ = host.flush_bash();

@@ -18,4 +18,5 @@ mod previews;
 mod prompt;
 mod provider_hooks;
 mod services;
+mod tools;
 mod turns;

@@ -5,6 +5,7 @@
 mod boundary;
 mod compaction;
 mod context;
+mod loadout;
 mod message;
 mod provider;
 mod tools;
@@ -23,6 +24,7 @@ use crate::registry::{Callers, Dispatcher, HookPoint, Snapshot, Source};
 pub(super) use boundary::{Draft, boundary};
 pub(super) use compaction::{Supplied, before_compact, compact_failed, compacted};
 pub(super) use context::context;
+pub(super) use loadout::prepare_loadout;
 pub(super) use message::message_end;
 pub(super) use provider::provider;
 pub(super) use tools::{tool_call, tool_result};
