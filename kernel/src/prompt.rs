@@ -2,6 +2,7 @@
 //! is wanted (`kernel.md` §1.3–1.4). A change is a patch by section name, never a new prompt, so that
 //! the cached prefix of a conversation stays valid.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -96,9 +97,16 @@ const RULES: [&str; 3] = [
 const DOCS: &str = "pliant is customised while it runs: tools, commands, hooks and providers are Rhai scripts \
 (`-e FILE.rhai`) or native plugins (`--plugin FILE`). Its README and `scripts/examples` show how.";
 
-/// The sections in their order (§1.4); all but the preamble are wrapped in a tag of their name.
+/// The sections in their order (§1.4); all but the preamble are wrapped in a tag of their name. Active
+/// tools whose declaration is hidden from the model are not spoken of.
 #[must_use]
-pub fn sections(options: &PromptOptions, tools: &[&ToolSpec]) -> Vec<(String, String)> {
+pub fn sections(
+    options: &PromptOptions,
+    active: &[&ToolSpec],
+    hidden: &BTreeSet<String>,
+) -> Vec<(String, String)> {
+    let shown = active.iter().filter(|tool| !hidden.contains(&tool.name));
+    let tools: &[&ToolSpec] = &shown.copied().collect::<Vec<_>>();
     let mut sections = Vec::new();
     let mut add = |name: &str, text: String| {
         let wrapped = if name == "preamble" {
@@ -126,7 +134,7 @@ pub fn sections(options: &PromptOptions, tools: &[&ToolSpec]) -> Vec<(String, St
     if !options.context_files.is_empty() {
         add("project_context", project_context(&options.context_files));
     }
-    if let Some(skills) = skill_list(&options.resources, tools) {
+    if let Some(skills) = skill_list(&options.resources, active, hidden) {
         add("skills", skills);
     }
     add("cwd", options.cwd.replace('\\', "/"));
@@ -175,9 +183,18 @@ fn project_context(files: &[(String, String)]) -> String {
 }
 
 /// The skills that a model may choose, if it has a tool to read them with (M13).
-fn skill_list(resources: &Resources, tools: &[&ToolSpec]) -> Option<String> {
+fn skill_list(
+    resources: &Resources,
+    tools: &[&ToolSpec],
+    hidden: &BTreeSet<String>,
+) -> Option<String> {
     let has = |name: &&str| tools.iter().any(|tool| tool.name == *name);
     let reader = ["read", "bash"].into_iter().find(has)?;
+    let with = if hidden.contains(reader) {
+        String::new()
+    } else {
+        format!(" with `{reader}`")
+    };
     let mut visible = resources
         .skills()
         .iter()
@@ -186,7 +203,7 @@ fn skill_list(resources: &Resources, tools: &[&ToolSpec]) -> Option<String> {
     visible.peek()?;
     let mut text = format!(
         "Each skill below is a file with instructions for one kind of task. When a task fits a \
-         description, look at the file with `{reader}` first and follow it. Relative paths in it \
+         description, look at the file{with} first and follow it. Relative paths in it \
          begin at the folder that the file is in.\n\n<available_skills>\n"
     );
     for skill in visible {
@@ -289,7 +306,7 @@ mod tests {
             cwd: "/w".into(),
             ..PromptOptions::default()
         };
-        let names: Vec<_> = sections(&options, &[])
+        let names: Vec<_> = sections(&options, &[], &BTreeSet::new())
             .into_iter()
             .map(|(name, _)| name)
             .collect();
@@ -318,7 +335,7 @@ mod tests {
 
     fn skills_section(options: &PromptOptions, tools: &[&str]) -> Option<String> {
         let tools: Vec<_> = tools.iter().map(|name| ToolSpec::new(*name, "")).collect();
-        let all = sections(options, &tools.iter().collect::<Vec<_>>());
+        let all = sections(options, &tools.iter().collect::<Vec<_>>(), &BTreeSet::new());
         let names: Vec<_> = all.iter().map(|(name, _)| name.as_str()).collect();
         let at = names.iter().position(|name| *name == "skills")?;
         assert_eq!(names[at + 1..], ["cwd"]);
@@ -353,6 +370,7 @@ mod tests {
                 ..PromptOptions::default()
             },
             &[&read],
+            &BTreeSet::new(),
         );
         assert_eq!(
             all[1],

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::snapshot::Snapshot;
-use super::{HookPoint, Registered, Source};
+use super::{HandlerSpec, HookPoint, Registered, Source};
 
 /// A failure of one handler or command.
 #[derive(Debug, Clone)]
@@ -119,7 +119,7 @@ pub fn call_ctx(services: Arc<dyn Services>, cancel: CancellationToken) -> CallC
 
 /// One dispatch of one event.
 pub struct Dispatcher<'a> {
-    handlers: &'a [Arc<Registered<()>>],
+    handlers: &'a [Arc<Registered<HandlerSpec>>],
     point: HookPoint,
     callers: Callers<'a>,
 }
@@ -191,9 +191,15 @@ impl<'a> Dispatcher<'a> {
         Ok(())
     }
 
-    async fn call(
+    /// The handlers in order, for a stage that does more between two of them than [`Dispatcher::each`].
+    pub(crate) fn handlers(&self) -> &'a [Arc<Registered<HandlerSpec>>] {
+        self.handlers
+    }
+
+    /// Calls one of them; its failure is reported.
+    pub(crate) async fn call(
         &self,
-        handler: &Registered<()>,
+        handler: &Registered<HandlerSpec>,
         payload: Vec<u8>,
     ) -> Result<Value, HandlerFailure> {
         let event = self.point.name();
@@ -202,7 +208,12 @@ impl<'a> Dispatcher<'a> {
             .await
     }
 
-    fn unusable(&self, handler: &Registered<()>, error: Error) -> HandlerFailure {
+    /// Reports that a handler's answer is no answer.
+    pub(crate) fn unusable(
+        &self,
+        handler: &Registered<HandlerSpec>,
+        error: Error,
+    ) -> HandlerFailure {
         let failure = HandlerFailure {
             source: handler.source().clone(),
             event: self.point.name(),

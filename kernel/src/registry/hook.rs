@@ -1,5 +1,15 @@
 //! The hook points the kernel has now, and what failing handlers mean at each.
 
+use serde::Deserialize;
+
+/// What a handler says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct HandlerSpec {
+    /// Parts of its event that it does not need. Large ones are then not made for it.
+    pub without: Vec<String>,
+}
+
 macro_rules! hook_points {
     ($($(#[$doc:meta])* $point:ident = $name:literal,)*) => {
         /// A place handlers attach to. The composition rule belongs to the stage that dispatches it

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::generation::{Contribution, Generation, Kind, Rank, Source};
-use super::hook::HookPoint;
+use super::hook::{HandlerSpec, HookPoint};
 
 /// A registered thing and the generation that runs it.
 pub struct Registered<S> {
@@ -89,7 +89,7 @@ pub struct Snapshot {
     wires: HashMap<String, Arc<Registered<()>>>,
     providers: IndexMap<String, Arc<Registered<ProviderSpec>>>,
     commands: IndexMap<String, Arc<Registered<CommandSpec>>>,
-    hooks: HashMap<String, Vec<Arc<Registered<()>>>>,
+    hooks: HashMap<String, Vec<Arc<Registered<HandlerSpec>>>>,
     diagnostics: Vec<String>,
 }
 
@@ -127,7 +127,9 @@ impl Snapshot {
                     Kind::Hook => {
                         snapshot.note_unknown_event(generation, item);
                         let handlers = snapshot.hooks.entry(item.name.clone()).or_default();
-                        handlers.push(registered(generation, item, ()));
+                        // What cannot be read is not said.
+                        let spec = serde_json::from_value(item.spec.clone());
+                        handlers.push(registered(generation, item, spec.unwrap_or_default()));
                     }
                     Kind::Command => {
                         if let Some(spec) = snapshot.spec::<CommandSpec>(generation, item) {
@@ -195,7 +197,7 @@ impl Snapshot {
 
     /// The handlers of an event in dispatch order; the list is a snapshot of its own (G3).
     #[must_use]
-    pub fn handlers(&self, event: &str) -> &[Arc<Registered<()>>] {
+    pub fn handlers(&self, event: &str) -> &[Arc<Registered<HandlerSpec>>] {
         self.hooks.get(event).map(Vec::as_slice).unwrap_or_default()
     }
 

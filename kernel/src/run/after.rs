@@ -10,39 +10,57 @@ use pliant_sdk::{Error, Event, Message};
 use super::compact::{self, Ending, Plan, Work};
 use super::driver::RunDriver;
 use super::retry::is_overflow;
-use super::{RunEnd, RunHost};
-use crate::agent::{Driver, RunOutcome};
+use super::{RunEnd, RunHost, tail};
+use crate::agent::{Begin, Driver, RunOutcome};
 use crate::compaction::{self, CompactionError, CompactionSettings, Need};
 
-/// The decision after a low-level run: whether it goes on without anything new to say. What is queued
-/// is not looked at here.
-pub(super) async fn goes_on<H: RunHost>(
+/// The decision after a low-level run, first match wins (§6.2): how it goes on, or that it is done.
+pub(super) async fn low_level_run<H: RunHost>(
     driver: &RunDriver<'_, H>,
     outcome: RunOutcome,
     end: &mut RunEnd,
-) -> bool {
+) -> Option<Begin> {
     let RunOutcome { messages, failure } = outcome;
     let answer = messages.iter().rev().find(|m| m.as_assistant().is_some());
     let answer = answer.cloned();
     end.last = answer.clone().or(end.last.take());
     end.failure = failure;
     let answer = answer.filter(|_| end.failure.is_none());
-    let again = answer.as_ref().filter(|answer| driver.may_retry(answer));
-    driver.low_level_end(messages, again.is_some()).await;
-    let goes_on = match (again, &answer) {
-        (Some(failed), _) => driver.retry(failed).await,
-        (None, answer) => {
-            driver.give_up(end.last.as_ref()).await;
-            match answer {
-                Some(answer) if !driver.is_cancelled() => compacts(driver, answer).await,
-                _ => Ok(false),
-            }
+    let retried = answer.as_ref().filter(|answer| driver.may_retry(answer));
+    driver.low_level_end(messages, retried.is_some()).await;
+    if driver.is_cancelled() || end.failure.is_some() {
+        driver.give_up(end.last.as_ref()).await;
+        return None;
+    }
+    let again = match (&answer, retried) {
+        (None, _) => Ok(false),
+        (_, Some(failed)) => match driver.retry(failed).await {
+            Ok(false) => return None,
+            waited => waited,
+        },
+        (Some(answer), None) => {
+            driver.give_up(Some(answer)).await;
+            compacts(driver, answer).await
         }
     };
-    goes_on.unwrap_or_else(|failure| {
+    let again = again.unwrap_or_else(|failure| {
         end.failure = Some(failure);
         false
-    })
+    });
+    driver.arrived().await;
+    // Each of these took its time, in which the user may have given up (R1).
+    if driver.is_cancelled() || end.failure.is_some() {
+        driver.give_up(None).await;
+        return None;
+    }
+    let begin = match again || driver.host.has_queued() {
+        true => tail::goes_on(driver.host),
+        false => None,
+    };
+    if begin.is_none() {
+        driver.give_up(answer.as_ref()).await;
+    }
+    begin
 }
 
 /// Before a prompt: the last answer, also an aborted one, may have left too little room (P37). What
@@ -77,7 +95,8 @@ pub(super) async fn between_turns<H: RunHost>(driver: &RunDriver<'_, H>) {
     }
 }
 
-/// Compacts after an answer if that is needed; whether the answer is to be asked for again.
+/// Compacts after an answer if that is needed; whether the answer is to be asked for again. One that
+/// was stopped is not looked at (R18).
 async fn compacts<H: RunHost>(
     driver: &RunDriver<'_, H>,
     answer: &Arc<Message>,

@@ -3,16 +3,16 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pliant_sdk::message::{AssistantMessage, Message, StopReason, ThinkingLevel, ToolCall};
+use pliant_sdk::message::{AssistantMessage, Message, StopReason, ThinkingLevel};
 use pliant_sdk::provider::StreamOptions;
-use pliant_sdk::tool::ToolResult;
+use pliant_sdk::tool::{ExecutionMode, ToolResult};
 use pliant_sdk::{Error, Event};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::loadout::Loadout;
-use super::{RequestView, RunHost, after, hooks, prepare, request};
-use crate::agent::{Answer, Driver, NextStep, ToolRunner, Verdict, declare_tools};
+use super::{RequestView, RunHost, after, boundary, hooks, prepare, request};
+use crate::agent::{Answer, Call, Driver, NextStep, Reach, ToolRunner, Verdict, declare_tools};
 use crate::models::ModelRequest;
 use crate::prompt::PromptState;
 use crate::registry::Snapshot;
@@ -36,6 +36,10 @@ struct TurnState {
     attempts: u32,
     /// A compaction failed in this run.
     compaction_failed: bool,
+    /// Turns begun since `agent_start`.
+    turns: u32,
+    /// Requests made because handlers wanted them.
+    continuations: u64,
 }
 
 impl<'a, H: RunHost> RunDriver<'a, H> {
@@ -56,6 +60,8 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
                 begins: true,
                 attempts: 0,
                 compaction_failed: false,
+                turns: 0,
+                continuations: 0,
             }),
         }
     }
@@ -153,6 +159,36 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
         self.lock().compaction_failed = true;
     }
 
+    /// Number of the turn that runs, from 0 at each `agent_start` (R49).
+    pub(super) fn turn_index(&self) -> u32 {
+        self.lock().turns.saturating_sub(1)
+    }
+
+    /// Counts a request that is made only because a handler wants it; false when there were too many.
+    pub(super) fn may_continue(&self, most: u64) -> bool {
+        let mut state = self.lock();
+        let may = state.continuations < most;
+        state.continuations += u64::from(may);
+        may
+    }
+
+    /// Tells handlers of an event. A turn's beginning has more to say to them than to subscribers; its
+    /// end is a boundary, which has told them.
+    async fn tell_handlers(&self, event: &Event) {
+        match event {
+            Event::AgentStart => self.lock().turns = 0,
+            Event::TurnStart => {
+                self.lock().turns += 1;
+                let index = self.turn_index();
+                hooks::turn_start(self.host, self.cancel, index).await;
+                return;
+            }
+            Event::TurnEnd { .. } => return,
+            _ => {}
+        }
+        hooks::notify(self.host, self.cancel, event).await;
+    }
+
     /// No other attempt follows: says how a series of them ended, if there was one.
     pub(super) async fn give_up(&self, last: Option<&Arc<Message>>) {
         let error = if self.cancel.is_cancelled() {
@@ -199,7 +235,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
     /// event of its run.
     async fn emit(&self, event: Event) {
         self.user_message_begins(&event).await;
-        hooks::notify(self.host, self.cancel, &event).await;
+        self.tell_handlers(&event).await;
         self.host.publish_reports().await;
         let ends_turn = matches!(event, Event::TurnEnd { .. });
         self.host.publish(event).await;
@@ -248,6 +284,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
     /// or section that changed takes effect now (R12).
     async fn prepare_next_turn(&self) -> Result<Vec<Message>, Error> {
         after::between_turns(self).await;
+        hooks::prepare_loadout(self.host, self.cancel).await;
         let patch = {
             let state = self.lock();
             prepare::patch(self.host, &state.prompt)
@@ -256,6 +293,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
     }
 
     async fn declare(&self, batch: Vec<Message>) -> Vec<Message> {
+        hooks::prepare_loadout(self.host, self.cancel).await;
         let snapshot = self.host.registry().snapshot();
         let loadout = self.host.loadout(&snapshot);
         let mut state = self.lock();
@@ -286,7 +324,10 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
             self.host.run_boundary();
         }
         let selection = self.host.selection();
-        let view = RequestView::default();
+        let view = RequestView {
+            hidden_tools: Arc::clone(self.lock().loadout.hidden()),
+            ..RequestView::default()
+        };
         let messages = request::messages(self.host, cancel, &view, &selection.model).await;
         let hooks = hooks::provider(self.host, cancel, &selection.model);
         let request = ModelRequest {
@@ -306,17 +347,29 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
             .open(&snapshot, request, Some(hooks), cancel)
     }
 
-    fn tool(&self, name: &str) -> Option<Arc<dyn ToolRunner>> {
-        self.lock().loadout.get(name)
+    /// What other tools call need not have been declared: one that was registered meanwhile is there.
+    fn tool(&self, name: &str, reach: Reach) -> Option<Arc<dyn ToolRunner>> {
+        let pinned = Arc::clone(&self.lock().loadout);
+        pinned.get(name, reach).or_else(|| match reach {
+            Reach::Declared => None,
+            Reach::Callable => {
+                let snapshot = self.host.registry().snapshot();
+                self.host.loadout(&snapshot).get(name, reach)
+            }
+        })
     }
 
-    fn tool_names(&self) -> Vec<String> {
-        self.lock().loadout.names()
+    fn tool_names(&self, reach: Reach) -> Vec<String> {
+        self.lock().loadout.names(reach)
+    }
+
+    fn execution_mode(&self) -> ExecutionMode {
+        self.host.execution_mode()
     }
 
     async fn before_tool_call(
         &self,
-        call: &ToolCall,
+        call: &Call,
         arguments: Map<String, Value>,
     ) -> Result<Verdict, Error> {
         hooks::tool_call(self.host, self.cancel, call, arguments).await
@@ -324,15 +377,20 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
 
     async fn after_tool_call(
         &self,
-        call: &ToolCall,
+        call: &Call,
         arguments: &Map<String, Value>,
         result: ToolResult,
     ) -> ToolResult {
         hooks::tool_result(self.host, self.cancel, call, arguments, result).await
     }
 
-    async fn finish_turn(&self, _: &Arc<Message>, _: &[Arc<Message>]) -> NextStep {
-        NextStep::Natural
+    async fn finish_turn(
+        &self,
+        message: &Arc<Message>,
+        results: &[Arc<Message>],
+        more_tools: bool,
+    ) -> Result<NextStep, Error> {
+        boundary::turn_end(self, message, results, more_tools).await
     }
 
     fn now_ms(&self) -> i64 {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pliant_sdk::host::{BoxFuture, Services};
+use pliant_sdk::loadout::LoadoutChanges;
 use pliant_sdk::message::ThinkingLevel;
 use pliant_sdk::provider::StreamOptions;
+use pliant_sdk::tool::ExecutionMode;
 use pliant_sdk::{Error, Event, Message, Model};
 
 use super::{Assembly, Loadout, RetryPolicy};
@@ -16,7 +18,9 @@ use crate::registry::{HandlerFailure, Registry, Snapshot, Source};
 use crate::tree::{Entry, EntryBody, SessionTree};
 
 /// The session of a run: a cheap handle, which what goes on beside the run takes along.
-pub trait RunHost: PluginHost + TreeHost + QueueHost + ModelHost + Clone + 'static {
+pub trait RunHost:
+    PluginHost + TreeHost + QueueHost + ModelHost + ToolHost + Clone + 'static
+{
     /// Unix milliseconds.
     fn now_ms(&self) -> i64;
 }
@@ -31,6 +35,9 @@ pub trait PluginHost: Send + Sync {
 
     /// Longest time a handler may take.
     fn handler_limit(&self) -> Option<Duration>;
+
+    /// Requests that handlers of boundaries may cause in one session run.
+    fn continuation_limit(&self) -> u64;
 
     /// Hands an event to the subscribers.
     fn publish(&self, event: Event) -> BoxFuture<'_, ()>;
@@ -59,6 +66,12 @@ pub trait TreeHost: Send + Sync {
 
     /// Looks at the session's tree.
     fn look<T>(&self, look: impl FnOnce(&SessionTree) -> T) -> T;
+
+    /// Stores what the user's commands printed while the run was active (R45).
+    ///
+    /// # Errors
+    /// When it cannot be written; what was not stays held.
+    fn flush_bash(&self) -> Result<(), Error>;
 
     /// Changes the session's tree, in one step for everybody else.
     fn change<T>(&self, change: impl FnOnce(&mut SessionTree) -> T) -> T;
@@ -99,6 +112,13 @@ pub trait QueueHost: Send + Sync {
 
     /// The messages that plugins have for this run's start; nobody gets them again.
     fn take_next_turn(&self) -> Vec<Message>;
+
+    /// Whether anything is queued.
+    fn has_queued(&self) -> bool;
+
+    /// What enters before the next request, as far as it is known now: what is held until the turn
+    /// ends, and what the next poll would take (L12).
+    fn pending(&self) -> Vec<Message>;
 
     /// Returns when what plugins sent in the user's name is in the queues, or refused.
     fn arrived(&self) -> BoxFuture<'_, ()>;
@@ -144,9 +164,18 @@ pub trait ModelHost: Send + Sync {
     /// Room that a request for the summary of a branch leaves in the model's window, if the settings
     /// say so.
     fn branch_summary_reserve(&self) -> Option<u64>;
+}
+
+/// The tools.
+pub trait ToolHost: Send + Sync {
+    /// How calls are run unless a tool says otherwise (T1).
+    fn execution_mode(&self) -> ExecutionMode;
 
     /// The executable tools and the prompt sections in force, from a snapshot of the registry.
     fn loadout(&self, snapshot: &Arc<Snapshot>) -> Arc<Loadout>;
+
+    /// Tools want the model to be told otherwise; passed by when other tools are in force by now.
+    fn change_loadout(&self, loadout: &Arc<Loadout>, changes: LoadoutChanges);
 }
 
 /// Model and level of a request.

@@ -7,10 +7,12 @@ mod driver;
 mod prepare;
 
 mod after;
+mod boundary;
 mod compact;
 mod retry;
 mod settle;
 mod summary;
+mod tail;
 
 mod navigate;
 
@@ -18,6 +20,7 @@ mod convert;
 mod hooks;
 mod images;
 mod loadout;
+mod nested;
 mod repair;
 mod request;
 
@@ -26,11 +29,11 @@ use std::sync::Arc;
 use pliant_sdk::{Error, Message};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent;
+use crate::agent::{self, Begin};
 
 pub use compact::{Ending, compact};
-pub use host::{ModelHost, PluginHost, QueueHost, RunHost, Selection, TreeHost};
-pub use loadout::{Loadout, ToolServices};
+pub use host::{ModelHost, PluginHost, QueueHost, RunHost, Selection, ToolHost, TreeHost};
+pub use loadout::{Loadout, LoadoutParts, ToolServices, ToolSet};
 pub use navigate::{Arrival, NavigateError, NavigateOptions, navigate};
 pub use repair::{Transcript, repair_notice};
 pub use request::{Assembly, RequestView};
@@ -55,22 +58,20 @@ pub async fn run<H: RunHost>(
 ) -> RunEnd {
     let driver = driver::RunDriver::new(host, cancel);
     after::before_prompt(&driver).await;
-    let mut prompts = prepare::messages(host, &driver.prompt_state(), prompt);
+    hooks::prepare_loadout(host, cancel).await;
+    let prompts = prepare::messages(host, &driver.prompt_state(), prompt);
     // Before the run's own messages (P8). What cannot be stored now is said of at the end.
+    let _ = host.flush_bash();
     let _ = host.flush_held().await;
     started();
     let mut end = RunEnd::default();
-    loop {
-        let outcome = agent::run(&driver, prompts, cancel).await;
-        prompts = Vec::new();
-        if after::goes_on(&driver, outcome, &mut end).await {
-            continue;
+    let mut begin = Some(Begin::Prompt(prompts));
+    while let Some(how) = begin {
+        let outcome = agent::run(&driver, how, cancel).await;
+        begin = after::low_level_run(&driver, outcome, &mut end).await;
+        if begin.is_none() {
+            begin = settle::once_more(&driver, &mut end).await;
         }
-        driver.arrived().await;
-        if host.begin_settling(end.failure.is_some() || cancel.is_cancelled()) {
-            break;
-        }
-        prompts = prepare::queued(host);
     }
     settle::flush(&driver, &mut end).await;
     settle::settle(&driver, cancel.is_cancelled()).await;

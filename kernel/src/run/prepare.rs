@@ -12,17 +12,6 @@ pub(super) fn messages<H: RunHost>(host: &H, state: &PromptState, prompt: Messag
     patch.chain([prompt]).chain(host.take_next_turn()).collect()
 }
 
-/// What a run goes on with that had come to its end: what was queued for it meanwhile. It would not be
-/// asked for again otherwise, for its last message is an answer.
-pub(super) fn queued<H: RunHost>(host: &H) -> Vec<Message> {
-    let steering = host.take_steering();
-    if steering.is_empty() {
-        host.take_follow_up()
-    } else {
-        steering
-    }
-}
-
 /// The difference between the prompt the transcript declares and the wanted one (M15).
 pub(super) fn patch<H: RunHost>(host: &H, state: &PromptState) -> Option<Message> {
     let loadout = host.loadout(&host.registry().snapshot());

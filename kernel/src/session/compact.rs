@@ -34,6 +34,7 @@ impl Session {
         // Whoever hears of the end finds the session idle (R26).
         let cancel = claimed.cancel.clone();
         drop(claimed);
+        self.0.settle_bash();
         ending?.tell(&self.0, &cancel).await
     }
 }

@@ -1,6 +1,8 @@
 //! An open session: the only thing a front end talks to. It owns the tree, the queues and the
 //! selection, passes prompts through the pipeline, and starts runs.
 
+mod active;
+mod bash;
 mod claim;
 mod compact;
 mod custom;
@@ -14,8 +16,10 @@ mod queue;
 mod queueing;
 mod reading;
 mod run_host;
+mod selection;
 mod services;
 mod state;
+mod tools;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,10 +43,12 @@ use crate::run::Assembly;
 use crate::settings::Settings;
 use crate::tree::{EntryBody, Header, ModelChange, SessionTree, ThinkingLevelChange};
 
+pub use bash::BashOptions;
 pub use events::Subscription;
 pub use queue::Delivery;
-pub use state::{DEFAULT_TOOLS, ToolSelection};
+pub use selection::{DEFAULT_TOOLS, ToolSelection};
 
+use active::ActiveTools;
 use claim::{Claims, Standing};
 use entering::{Asked, Entered, Preflight, Trigger};
 use events::Subscribers;
@@ -145,6 +151,7 @@ struct Shared {
     outbox: Outbox,
     assembly: Mutex<Assembly>,
     claims: Arc<Claims>,
+    commands: bash::UserCommands,
     /// The last force to the disk.
     syncing: Mutex<Option<JoinHandle<()>>>,
     /// Ends what runs outside a run (commands, input handlers); made anew when it has been used.
@@ -153,7 +160,6 @@ struct Shared {
     closed: AtomicBool,
     subscribers: Subscribers,
     reports: Mutex<Vec<HandlerFailure>>,
-    tools: ToolSelection,
     prompt: PromptOptions,
     notices: Vec<String>,
     cwd: PathBuf,
@@ -193,6 +199,7 @@ impl Session {
             state: Mutex::new(State {
                 model,
                 level,
+                tools: ActiveTools::new(tools, &equipment.registry.snapshot()),
                 loadout: None,
                 recovered: false,
             }),
@@ -201,17 +208,18 @@ impl Session {
             outbox: Outbox::here(),
             assembly: Mutex::default(),
             claims: Arc::default(),
+            commands: bash::UserCommands::default(),
             syncing: Mutex::default(),
             abort: Mutex::default(),
             closed: AtomicBool::default(),
             subscribers: Subscribers::default(),
             reports: Mutex::default(),
-            tools,
             prompt,
             notices,
             cwd,
             equipment,
         };
+        shared.restore_tools();
         let session = Self(Arc::new(shared));
         let event = json!({"type": "session_start", "reason": reason});
         session.tell(HookPoint::SessionStart, &event).await;
@@ -330,6 +338,7 @@ impl Session {
     /// others open the file. Never fails.
     pub async fn close(&self, reason: &str) {
         self.0.claims.close();
+        self.abort_bash();
         self.abort().await;
         let event = json!({"type": "session_shutdown", "reason": reason});
         self.tell(HookPoint::SessionShutdown, &event).await;

@@ -7,7 +7,7 @@ use super::Entry;
 use super::projection::{Projection, Settings};
 
 /// Forget it whenever the leaf moves.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(super) struct Branch {
     path: OnceLock<Vec<Arc<Entry>>>,
     projection: OnceLock<Projection>,

@@ -15,6 +15,8 @@ mod edit;
 mod navigate;
 mod nodes;
 mod projection;
+mod prompts;
+mod scratch;
 
 mod bridge;
 mod damage;

@@ -74,7 +74,7 @@ pub fn entries(scene: &Scene, kind: &str) -> Vec<Value> {
 #[tokio::test]
 async fn a_run_that_leaves_too_little_room_is_compacted_and_the_next_one_goes_on_from_the_summary()
 {
-    // R15, R24, R26, R27, R32, S33
+    // R13, R15, R24, R26, R27, R32, S33
     let replies = [
         costly(
             "A long answer that stays as it is, word for word, as the last one.",

@@ -7,6 +7,8 @@
 mod heard;
 mod support;
 
+mod bash;
+mod boundary;
 mod compaction;
 mod compaction_hooks;
 mod context;
@@ -14,6 +16,9 @@ mod messages;
 mod misbehaving;
 mod navigation;
 mod opening;
+mod previews;
 mod prompt;
 mod provider_hooks;
 mod services;
+mod tools;
+mod turns;

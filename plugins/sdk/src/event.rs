@@ -102,6 +102,14 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_tool_call_id: Option<String>,
     },
+    /// A command of the user printed something.
+    BashExecutionUpdate {
+        /// Name that its front end gave it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<Value>,
+        /// What it printed, cleaned.
+        delta: String,
+    },
     /// The queues changed; each list is the whole queue as texts.
     QueueUpdate {
         /// Enter before the next request.

@@ -187,6 +187,9 @@ impl Plugin {
                         )
                     }
                     "prepare" => answer(&tool.prepare(serde_json::from_slice(&call.payload)?)),
+                    "prepare_loadout" => {
+                        answer(&tool.prepare_loadout(serde_json::from_slice(&call.payload)?)?)
+                    }
                     op => Err(Error::unsupported(&format!("the tool operation \"{op}\""))),
                 }
             }
@@ -270,7 +273,7 @@ impl Plugin {
         let handler = Arc::new(handler);
         self.add(
             "hook",
-            &json!({"name": H::EVENT}),
+            &json!({"name": H::EVENT, "without": H::WITHOUT}),
             move |call: Invocation| {
                 let handler = Arc::clone(&handler);
                 async move {

@@ -7,7 +7,6 @@ mod bash;
 
 mod output;
 mod spill;
-mod tail;
 
 use pliant_sdk::{Error, Host, Init, Plugin};
 

@@ -2,10 +2,8 @@
 //! text, and the whole in a file once it is over a limit.
 
 use crate::spill::Spill;
-use pliant_sdk::truncation::{MAX_BYTES, MAX_LINES, Truncation, size};
+use pliant_sdk::truncation::{MAX_BYTES, MAX_LINES, Totals, Truncation, size, tail};
 use pliant_sdk::utf8::Decoder;
-
-use crate::tail::{self, Totals};
 
 /// Bytes kept of either end for programs (`structuredContent`).
 const HALF: usize = 512 * 1024;
@@ -53,7 +51,7 @@ impl Output {
         } else {
             [last(&self.head, missing), &self.tail].concat()
         };
-        tail::tail(&recent, self.totals, MAX_LINES, MAX_BYTES)
+        tail(&recent, self.totals, MAX_LINES, MAX_BYTES)
     }
 
     /// The part for programs, and whether something is missing in it.

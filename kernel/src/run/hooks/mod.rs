@@ -2,12 +2,15 @@
 //! (`extensions.md` §3). A file for each group of them; here is what they have in common, and the
 //! events that only notify.
 
+mod boundary;
 mod compaction;
 mod context;
+mod loadout;
 mod message;
 mod provider;
 mod tools;
 mod tree;
+mod turn;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,12 +21,15 @@ use tokio_util::sync::CancellationToken;
 use super::{PluginHost, RunHost};
 use crate::registry::{Callers, Dispatcher, HookPoint, Snapshot, Source};
 
+pub(super) use boundary::{Draft, boundary};
 pub(super) use compaction::{Supplied, before_compact, compact_failed, compacted};
 pub(super) use context::context;
+pub(super) use loadout::prepare_loadout;
 pub(super) use message::message_end;
 pub(super) use provider::provider;
 pub(super) use tools::{tool_call, tool_result};
 pub(super) use tree::{before_tree, moved};
+pub(super) use turn::turn_start;
 
 /// Dispatches `point` on the current snapshot; `then` gets the dispatcher if anybody listens.
 async fn with_handlers<H, T, F>(
@@ -94,8 +100,6 @@ fn point_of(event: &Event) -> Option<HookPoint> {
         Event::AgentStart => HookPoint::AgentStart,
         Event::AgentEnd { .. } => HookPoint::AgentEnd,
         Event::AgentSettled { .. } => HookPoint::AgentSettled,
-        Event::TurnStart => HookPoint::TurnStart,
-        Event::TurnEnd { .. } => HookPoint::TurnEnd,
         Event::MessageStart { .. } => HookPoint::MessageStart,
         Event::MessageUpdate { .. } => HookPoint::MessageUpdate,
         Event::ToolExecutionStart { .. } => HookPoint::ToolExecutionStart,

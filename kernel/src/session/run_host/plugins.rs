@@ -24,6 +24,11 @@ impl PluginHost for Arc<Shared> {
         self.equipment.settings.handler_limit()
     }
 
+    fn continuation_limit(&self) -> u64 {
+        let limit = self.equipment.settings.count("extensions.maxContinuations");
+        limit.unwrap_or(25)
+    }
+
     fn publish(&self, event: Event) -> BoxFuture<'_, ()> {
         Box::pin(self.subscribers.publish(event))
     }

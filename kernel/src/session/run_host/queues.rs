@@ -21,6 +21,16 @@ impl QueueHost for Arc<Shared> {
         std::mem::take(&mut lock(&self.queues).next_turn)
     }
 
+    fn has_queued(&self) -> bool {
+        !lock(&self.queues).is_empty()
+    }
+
+    fn pending(&self) -> Vec<Message> {
+        let queues = lock(&self.queues);
+        let held = queues.held.iter().cloned().map(Message::Custom);
+        held.chain(queues.peek()).collect()
+    }
+
     fn arrived(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.outbox.arrived())
     }

@@ -39,6 +39,10 @@ impl TreeHost for Arc<Shared> {
         change(&mut self.tree())
     }
 
+    fn flush_bash(&self) -> Result<(), Error> {
+        Shared::flush_bash(self)
+    }
+
     fn append(&self, body: EntryBody) -> Result<Arc<Entry>, Error> {
         match self.tree().append(body) {
             Ok(entry) => Ok(Arc::clone(entry)),

@@ -7,13 +7,16 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::message::Content;
+use crate::lenient;
+use crate::message::{Content, Usage};
 use crate::session::MessageDraft;
 
 /// An event with a typed payload and answer.
 pub trait Hook: DeserializeOwned + Send + 'static {
     /// Event name.
     const EVENT: &'static str;
+    /// Parts of the event that this type does not read; large ones are then not made for it.
+    const WITHOUT: &'static [&'static str] = &[];
     /// What a handler may answer; `()` for events that only notify.
     type Answer: Serialize;
 }
@@ -27,12 +30,16 @@ macro_rules! hook {
     };
 }
 
+mod boundary;
 mod request;
+mod user_bash;
 
+pub use boundary::{BeforeSettleEvent, BoundaryAnswer, EditedContent, EntryDraft, TurnEndEvent};
 pub use request::{
     AfterProviderResponse, BeforeProviderHeaders, BeforeProviderRequest, ContextAnswer,
     ContextEvent, ContextWithSystemEvent, HeadersAnswer, ProviderStreamEvent,
 };
+pub use user_bash::{UserBashAnswer, UserBashEvent, UserBashResult};
 
 /// A tool is about to run (`tool_call`). An error of the handler blocks the call.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -102,8 +109,14 @@ pub struct ToolResultEvent {
     pub content: Vec<Content>,
     /// Data for user interfaces.
     pub details: Option<Value>,
+    /// Data for programs that call the tool.
+    pub structured_content: Option<Value>,
     /// The tool failed.
     pub is_error: bool,
+    /// Model usage inside the tool.
+    pub usage: Option<Usage>,
+    /// The call that made this one, for nested calls.
+    pub parent_tool_call_id: Option<String>,
 }
 hook!(ToolResultEvent, "tool_result", ToolResultPatch);
 
@@ -111,8 +124,11 @@ hook!(ToolResultEvent, "tool_result", ToolResultPatch);
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ToolResultPatch {
-    /// New content.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// New content. Without new structured content the old one is dropped.
+    #[serde(
+        deserialize_with = "lenient::new_content",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub content: Option<Vec<Content>>,
     /// New details.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,6 +139,9 @@ pub struct ToolResultPatch {
     /// New error flag.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
+    /// New usage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
 }
 
 /// The user typed something (`input`); raw text, before skills and templates.

@@ -3,6 +3,7 @@
 
 mod messages;
 mod state;
+mod tools;
 
 use crate::host::Host;
 
@@ -10,6 +11,7 @@ pub use messages::{
     AppendEntry, MessageDraft, MessageOptions, SendAs, SendMessage, SendUserMessage,
     UserMessageOptions,
 };
+pub use tools::{CallPiece, CalledTool, ToolInfo};
 
 /// The session behind a call. It holds nothing, so what it answers is of the moment.
 #[derive(Debug, Clone, Copy)]

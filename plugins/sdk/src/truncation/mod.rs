@@ -1,7 +1,11 @@
 //! What every tool says of a text that was cut (`extensions.md` §8.1): one record, one pair of limits,
 //! one way to write a size.
 
+mod tail;
+
 use serde::{Deserialize, Serialize};
+
+pub use tail::{Totals, tail};
 
 /// Lines that a text may have in one answer.
 pub const MAX_LINES: usize = 2000;

@@ -1,12 +1,12 @@
-//! What a model is shown of an output: its end, in whole lines, within two limits (`extensions.md`
-//! §8.1). A final line feed ends the last line and does not begin another one.
+//! The end of a text, in whole lines, within two limits: what is shown of the output of a command. A
+//! final line feed ends the last line and does not begin another one.
 
-use pliant_sdk::truncation::{Limit, Truncation};
+use super::{Limit, Truncation};
 
 /// Counts of a text that is not kept whole.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Totals {
-    pub(crate) bytes: usize,
+pub struct Totals {
+    bytes: usize,
     line_feeds: usize,
     /// Bytes since the last line feed.
     open: usize,
@@ -15,7 +15,8 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    pub(crate) fn count(&mut self, text: &str) {
+    /// Counts the next piece.
+    pub fn count(&mut self, text: &str) {
         self.bytes += text.len();
         let Some((before, after)) = text.rsplit_once('\n') else {
             self.open += text.len();
@@ -29,11 +30,15 @@ impl Totals {
         self.open = after.len();
     }
 
-    pub(crate) fn lines(&self) -> usize {
+    /// Lines so far.
+    #[must_use]
+    pub fn lines(&self) -> usize {
         self.line_feeds + usize::from(self.open > 0)
     }
 
-    pub(crate) fn last_line_bytes(&self) -> usize {
+    /// Bytes of the last line.
+    #[must_use]
+    pub fn last_line_bytes(&self) -> usize {
         if self.open > 0 {
             self.open
         } else {
@@ -41,7 +46,9 @@ impl Totals {
         }
     }
 
-    pub(crate) fn exceed(&self, max_lines: usize, max_bytes: usize) -> bool {
+    /// Whether the text is over a limit.
+    #[must_use]
+    pub fn exceed(&self, max_lines: usize, max_bytes: usize) -> bool {
         let final_line_feed = usize::from(self.bytes > 0 && self.open == 0);
         self.lines() > max_lines || self.bytes - final_line_feed > max_bytes
     }
@@ -49,7 +56,8 @@ impl Totals {
 
 /// The part of a text that is shown. `recent` is its end: all of it, or at least `max_bytes` and one
 /// more line feed.
-pub(crate) fn tail(recent: &str, totals: Totals, max_lines: usize, max_bytes: usize) -> Truncation {
+#[must_use]
+pub fn tail(recent: &str, totals: Totals, max_lines: usize, max_bytes: usize) -> Truncation {
     let whole = !totals.exceed(max_lines, max_bytes);
     let shown = if whole {
         Shown {
