@@ -75,8 +75,7 @@ impl Extension {
             plugin = self.recorded(plugin, point.name(), number, false);
         }
         for handler in handlers {
-            let point = HookPoint::ALL[handler.point.index(HookPoint::ALL.len())];
-            plugin = self.handled(plugin, point.name(), handler.manner);
+            plugin = self.handled(plugin, handler.point.name(), handler.manner);
         }
         for point in HookPoint::ALL {
             plugin = self.recorded(plugin, point.name(), number, true);

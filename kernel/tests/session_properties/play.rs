@@ -10,7 +10,7 @@ use pliant_kernel::registry::{InProcess, Rank, Source};
 use pliant_kernel::run::NavigateOptions;
 use pliant_kernel::session::{Session, Subscription};
 use pliant_kernel::{Kernel, KernelOptions, OpenOptions, SessionChoice};
-use pliant_sdk::message::StopReason;
+use pliant_sdk::message::{BashExecutionMessage, StopReason};
 use pliant_sdk::session::MessageDraft;
 use pliant_sdk::tool::ExecutionMode;
 use pliant_sdk::{Event, Plugin};
@@ -64,6 +64,7 @@ struct Stage {
     prompts: Arc<Mutex<Vec<Prompted>>>,
     aborts: Arc<Mutex<Vec<Aborted>>>,
     cleared: Arc<Mutex<Vec<String>>>,
+    commands: Vec<String>,
     files: Vec<Vec<u8>>,
     tasks: JoinSet<()>,
 }
@@ -134,6 +135,7 @@ impl Stage {
             prompts: Arc::default(),
             aborts: Arc::default(),
             cleared: Arc::default(),
+            commands: Vec::new(),
             files: Vec::new(),
             tasks: JoinSet::new(),
         }
@@ -181,7 +183,7 @@ impl Stage {
             }),
             What::Navigate(to, summarize) => {
                 let entries = self.session.entries();
-                let to = entries[to.index(entries.len())].id().clone();
+                let to = entries[entries.len() - 1 - to % entries.len()].id().clone();
                 let options = NavigateOptions {
                     summarize: *summarize,
                     ..NavigateOptions::default()
@@ -190,6 +192,16 @@ impl Stage {
                     // Why it stays is told in the answer only.
                     let _ = session.navigate_tree(&to, options).await;
                 });
+            }
+            What::Bash => {
+                let ended = BashExecutionMessage {
+                    command: format!("command {number}"),
+                    exit_code: Some(0),
+                    timestamp: 1,
+                    ..BashExecutionMessage::default()
+                };
+                self.session.record_bash_result(ended).unwrap();
+                self.commands.push(format!("command {number}"));
             }
             What::ClearQueue => {
                 let cleared = Arc::clone(&self.cleared);
@@ -312,6 +324,7 @@ impl Stage {
             requests,
             generations,
             called: std::mem::take(&mut *self.extension.called.lock().unwrap()),
+            commands: self.commands,
             files: self.files,
             messages,
             file,

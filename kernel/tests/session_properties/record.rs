@@ -23,6 +23,8 @@ pub struct Record {
     pub requests: Vec<Vec<Arc<Message>>>,
     pub generations: Vec<usize>,
     pub called: Vec<Called>,
+    /// Commands of the user whose results were recorded, in order.
+    pub commands: Vec<String>,
     /// The file at different times.
     pub files: Vec<Vec<u8>>,
     /// The projection at the end.

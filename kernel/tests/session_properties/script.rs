@@ -1,10 +1,11 @@
 //! What may happen to a session, as values that can be drawn and made smaller: what its model says,
 //! what its extension does, and what its users do when.
 
+use pliant_kernel::registry::HookPoint;
 use pliant_sdk::session::{MessageOptions, SendAs};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use proptest::sample::{Index, select};
+use proptest::sample::select;
 use serde_json::{Value, json};
 
 /// A session and what happens to it.
@@ -79,6 +80,8 @@ pub enum Deed {
     Hang,
     Update,
     Terminate,
+    /// Calls a tool that waits to be let, and one that is not there.
+    Nest,
     /// The arguments are not what the tool takes.
     BadArguments,
 }
@@ -86,8 +89,7 @@ pub enum Deed {
 /// A handler of the extension.
 #[derive(Debug, Clone)]
 pub struct Handler {
-    /// One of all hook points.
-    pub point: Index,
+    pub point: HookPoint,
     pub manner: Manner,
 }
 
@@ -142,8 +144,10 @@ pub enum What {
     ClearQueue,
     /// The extension says something.
     Message(MessageOptions),
-    /// Goes to an entry, with a summary of what is left or without.
-    Navigate(Index, bool),
+    /// Goes to an entry, counted from the last one, with a summary of what is left or without.
+    Navigate(usize, bool),
+    /// A command of the user has ended.
+    Bash,
 }
 
 impl What {
@@ -236,6 +240,7 @@ fn call() -> impl Strategy<Value = Call> {
         1 => Just(Deed::Hang),
         2 => Just(Deed::Update),
         2 => Just(Deed::Terminate),
+        2 => Just(Deed::Nest),
         1 => Just(Deed::BadArguments),
     ];
     let tool = select(vec!["echo", "echo", "echo", "slow", "late", "unknown"]);
@@ -264,6 +269,9 @@ fn handler() -> impl Strategy<Value = Handler> {
         json!({"cancel": "perhaps"}),
         json!({"content": {}, "isError": "no"}),
         json!({"event": []}),
+        json!({"continue": true}),
+        json!({"entries": [{"type": "custom_message", "customType": "c", "content": "of the boundary", "display": true}]}),
+        json!({"entries": [{"type": "custom", "customType": "c", "data": 1}], "continue": true}),
     ];
     let manner = prop_oneof![
         2 => Just(Manner::Nothing),
@@ -276,7 +284,7 @@ fn handler() -> impl Strategy<Value = Handler> {
         2 => Just(Manner::Ask),
         2 => Just(Manner::Reload),
     ];
-    (any::<Index>(), manner).prop_map(|(point, manner)| Handler { point, manner })
+    (select(HookPoint::ALL), manner).prop_map(|(point, manner)| Handler { point, manner })
 }
 
 fn message() -> impl Strategy<Value = MessageOptions> {
@@ -311,7 +319,8 @@ fn act() -> impl Strategy<Value = Act> {
         2 => Just(What::Compact),
         1 => Just(What::ClearQueue),
         3 => message().prop_map(What::Message),
-        2 => (any::<Index>(), any::<bool>()).prop_map(|(to, summary)| What::Navigate(to, summary)),
+        2 => Just(What::Bash),
+        2 => (0..20_usize, any::<bool>()).prop_map(|(to, summary)| What::Navigate(to, summary)),
     ];
     let after = prop_oneof![
         4 => (0..24_usize).prop_map(After::Steps),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pliant_sdk::tool::{ExecutionMode, ToolCtx, ToolResult, ToolSpec};
 use pliant_sdk::{Error, Tool};
+use serde_json::json;
 
 use crate::model::{Alive, Gate};
 
@@ -53,6 +54,13 @@ impl Tool for Doer {
                 ctx.update(&ToolResult::text("so far"));
                 tokio::task::yield_now().await;
                 ctx.update(&ToolResult::text("further"));
+                Ok(done)
+            }
+            "Nest" => {
+                for (name, deed) in [("echo", "Gate"), ("slow", "Say"), ("unknown", "Say")] {
+                    let arguments = json!({"deed": deed, "text": input.text});
+                    ctx.call_tool(name, arguments).await?;
+                }
                 Ok(done)
             }
             "SayMuch" => Ok(ToolResult::text("word ".repeat(9_000))),

@@ -32,6 +32,7 @@ pub fn check(script: &Script, record: &Record) -> Broken {
     )?;
     pairs(tree.path_to_leaf())?;
     compactions(&tree)?;
+    commands(record, &tree)?;
     messages(record, &tree)
 }
 
@@ -132,6 +133,22 @@ fn compactions(tree: &SessionTree) -> Broken {
         )?;
     }
     Ok(())
+}
+
+/// What was held back is stored once, in the order it was recorded (invariant 37).
+fn commands(record: &Record, tree: &SessionTree) -> Broken {
+    let stored = tree
+        .entries()
+        .iter()
+        .filter_map(|entry| match entry.message().map(|m| &**m) {
+            Some(Message::BashExecution(ended)) => Some(ended.command.clone()),
+            _ => None,
+        });
+    let stored: Vec<String> = stored.collect();
+    require(
+        stored == record.commands,
+        format!("{:?} ended and {stored:?} are stored", record.commands),
+    )
 }
 
 /// As many entries as messages ended (invariant 15).

@@ -67,7 +67,6 @@ struct Queues {
     pending_calls: bool,
     /// Steering messages since the turn began.
     entered: usize,
-    again: bool,
 }
 
 impl Queues {
@@ -87,10 +86,8 @@ impl Queues {
             }
             Event::AgentStart => {
                 self.pending_calls = false;
-                self.again = true; // TEMP
             }
             Event::TurnStart => self.entered = 0,
-            Event::MessageEnd { message } if message.role() == "assistant" => self.again = false,
             Event::ToolExecutionEnd { result, .. } => self.calls |= !result.terminate,
             Event::TurnEnd { .. } => {
                 self.pending_calls = std::mem::take(&mut self.calls);
@@ -113,7 +110,7 @@ impl Queues {
         if self.steering.contains(&text) {
             self.entered += 1;
             require(
-                !self.one_steering || self.entered == 1 || self.again,
+                !self.one_steering || self.entered == 1,
                 "two steering messages enter one turn, and one at a time is wanted",
             )?;
         }
