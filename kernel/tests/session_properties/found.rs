@@ -65,5 +65,6 @@ fn a_tool_that_comes_back_after_a_move_is_there_as_in_any_new_place() {
         (After::Quiet, What::Navigate(1, false)),
         (After::Quiet, What::Reload),
         (After::Quiet, What::Prompt(None)),
+        (After::Quiet, What::Prompt(None)),
     ]));
 }

@@ -48,7 +48,7 @@ proptest! {
 
     #[test]
     fn whatever_happens_to_a_session_the_invariants_hold(script in script()) {
-        // invariants 1-5, 8-12, 14-29, 34, 36, 38-40
+        // invariants 1-5, 8-12, 14-29, 34, 37-40
         check(&script);
     }
 }
