@@ -33,8 +33,22 @@ pub struct Extension {
     pub called: Mutex<Vec<Called>>,
     pub gate: Gate,
     workshop: Arc<Workshop>,
-    /// Loads so far.
-    pub loaded: Arc<AtomicUsize>,
+    loads: Arc<Loads>,
+}
+
+/// Loads of the extension so far.
+#[derive(Default)]
+pub struct Loads {
+    begun: AtomicUsize,
+    done: AtomicUsize,
+}
+
+impl Loads {
+    /// The numbers of the generation that is there for sure, and of the one that may be.
+    pub fn look(&self) -> (usize, usize) {
+        let done = self.done.load(Ordering::SeqCst);
+        (done, self.begun.load(Ordering::SeqCst))
+    }
 }
 
 /// A generation with an odd number has a tool that the others have not.
@@ -47,7 +61,7 @@ impl Extension {
         registry: Arc<Registry>,
         generations: Vec<Vec<Handler>>,
         workshop: Arc<Workshop>,
-        loaded: Arc<AtomicUsize>,
+        loads: Arc<Loads>,
     ) -> Arc<Self> {
         Arc::new(Self {
             registry,
@@ -55,7 +69,7 @@ impl Extension {
             called: Mutex::default(),
             gate: Gate::default(),
             workshop,
-            loaded,
+            loads,
         })
     }
 
@@ -68,7 +82,7 @@ impl Extension {
     pub fn load(self: &Arc<Self>) {
         // One lock for both: a generation is published before the next is made.
         let mut to_come = self.to_come.lock().unwrap();
-        let number = self.loaded.load(Ordering::SeqCst) + 1;
+        let number = self.loads.begun.load(Ordering::SeqCst) + 1;
         let handlers = to_come.pop_front().unwrap_or_default();
         let mut plugin = Plugin::new();
         for point in HookPoint::ALL {
@@ -89,8 +103,9 @@ impl Extension {
         }
         let source = Source::inline("extension", Rank::User);
         let generation = Arc::new(InProcess::new(source, plugin).unwrap());
-        self.loaded.store(number, Ordering::SeqCst);
+        self.loads.begun.store(number, Ordering::SeqCst);
         self.registry.publish(generation);
+        self.loads.done.store(number, Ordering::SeqCst);
     }
 
     fn recorded(

@@ -3,6 +3,8 @@
 use pliant_kernel::registry::HookPoint;
 
 use crate::check;
+use crate::checks::requests::declared;
+use crate::play::play;
 use crate::script::{Act, After, Handler, Manner, Reply, Say, Script, Setting, Way, What};
 
 fn script(acts: impl IntoIterator<Item = (After, What)>) -> Script {
@@ -60,11 +62,13 @@ fn an_abort_between_answer_and_end_leaves_follow_ups_queued() {
 #[test]
 fn a_tool_that_comes_back_after_a_move_is_there_as_in_any_new_place() {
     // T22, T24, invariant 14
-    check(&script([
-        (After::Quiet, What::Reload),
-        (After::Quiet, What::Navigate(1, false)),
-        (After::Quiet, What::Reload),
-        (After::Quiet, What::Prompt(None)),
-        (After::Quiet, What::Prompt(None)),
-    ]));
+    let acts = [
+        What::Reload,
+        What::Navigate(1, false),
+        What::Reload,
+        What::Prompt(None),
+    ];
+    let script = script(acts.map(|what| (After::Quiet, what)));
+    let record = play(&script);
+    assert!(declared(&record.requests[0]).contains("late"));
 }

@@ -12,6 +12,7 @@ use pliant_sdk::{Error, Model};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
+use crate::extension::Loads;
 use crate::script::{Call, Deed, Reply, Say};
 
 /// Something waits here until somebody lets it go on.
@@ -68,9 +69,9 @@ impl Drop for Life {
 #[derive(Default)]
 pub struct Talk {
     pub replies: Mutex<VecDeque<Reply>>,
-    /// Each with the number of the extension's generation at that time.
-    pub requests: Mutex<Vec<(usize, Vec<Arc<Message>>)>>,
-    pub generation: Arc<AtomicUsize>,
+    /// Each with the loads of the extension at that time.
+    pub requests: Mutex<Vec<((usize, usize), Vec<Arc<Message>>)>>,
+    pub loads: Arc<Loads>,
     pub gate: Gate,
     pub alive: Alive,
 }
@@ -91,8 +92,7 @@ impl Wire for ScriptedWire {
         let _life = talk.alive.begin();
         let number = {
             let mut requests = talk.requests.lock().unwrap();
-            let generation = talk.generation.load(Ordering::SeqCst);
-            requests.push((generation, request.messages.clone()));
+            requests.push((talk.loads.look(), request.messages.clone()));
             requests.len()
         };
         let reply = talk.replies.lock().unwrap().pop_front();

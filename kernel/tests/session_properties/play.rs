@@ -97,7 +97,7 @@ impl Stage {
             Arc::clone(kernel.registry()),
             script.generations.clone(),
             Arc::clone(&workshop),
-            Arc::clone(&talk.generation),
+            Arc::clone(&talk.loads),
         );
         extension.load();
         // Who waits at the opening would wait for a session that is not there.

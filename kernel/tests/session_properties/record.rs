@@ -21,7 +21,7 @@ pub struct Record {
     pub cleared: Vec<String>,
     /// What the model was asked, and which generations there were by then.
     pub requests: Vec<Vec<Arc<Message>>>,
-    pub generations: Vec<usize>,
+    pub generations: Vec<(usize, usize)>,
     pub called: Vec<Called>,
     /// Commands of the user whose results were recorded, in order.
     pub commands: Vec<String>,

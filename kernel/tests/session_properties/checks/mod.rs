@@ -6,7 +6,7 @@ mod generations;
 mod messages;
 mod prompts;
 mod queues;
-mod requests;
+pub mod requests;
 mod runs;
 
 use pliant_sdk::Event;

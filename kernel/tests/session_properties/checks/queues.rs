@@ -88,7 +88,11 @@ impl Queues {
                 self.pending_calls = false;
             }
             Event::TurnStart => self.entered = 0,
-            Event::ToolExecutionEnd { result, .. } => self.calls |= !result.terminate,
+            Event::ToolExecutionEnd {
+                result,
+                parent_tool_call_id: None,
+                ..
+            } => self.calls |= !result.terminate,
             Event::TurnEnd { .. } => {
                 self.pending_calls = std::mem::take(&mut self.calls);
                 self.left.clone_from(&self.shown.0);

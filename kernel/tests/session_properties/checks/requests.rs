@@ -9,17 +9,26 @@ use pliant_sdk::history::replay;
 use super::{Broken, require};
 use crate::extension::has_late_tool;
 use crate::record::Record;
-use crate::script::Script;
+use crate::script::{Script, What};
 
 /// Invariants 9, 10, 12 and 14.
-pub fn check(_: &Script, record: &Record) -> Broken {
+pub fn check(script: &Script, record: &Record) -> Broken {
     let mut earlier = 1;
-    for (request, generation) in record.requests.iter().zip(&record.generations) {
+    // Another place may have been without the tool that comes and goes (T24).
+    let moves = script
+        .acts
+        .iter()
+        .any(|act| matches!(act.what, What::Navigate(..)));
+    for (request, (sure, possible)) in record.requests.iter().zip(&record.generations) {
         pairs(request)?;
         if !is_for_a_summary(request) {
-            let between = earlier..=*generation;
-            tools(request, between.map(has_late_tool).collect())?;
-            earlier = *generation;
+            let between = earlier..=*possible;
+            let elsewhere = moves.then_some(false);
+            tools(
+                request,
+                between.map(has_late_tool).chain(elsewhere).collect(),
+            )?;
+            earlier = *sure;
         }
     }
     summaries(&record.messages)
@@ -55,18 +64,19 @@ fn pairs(request: &[Arc<Message>]) -> Broken {
     Ok(())
 }
 
-/// The transcript declares what could be run at some time since the request before.
-fn tools(request: &[Arc<Message>], late: BTreeSet<bool>) -> Broken {
+/// The tools that a request declares.
+pub fn declared(request: &[Arc<Message>]) -> BTreeSet<String> {
     let system = request.iter().filter_map(|message| match &**message {
         Message::System(system) => Some(system),
         _ => None,
     });
-    let replayed = replay(system);
-    let declared: BTreeSet<String> = replayed
-        .into_iter()
-        .flat_map(|system| system.tools_added.unwrap_or_default())
-        .map(|tool| tool.name)
-        .collect();
+    let tools = replay(system).and_then(|system| system.tools_added);
+    tools.into_iter().flatten().map(|tool| tool.name).collect()
+}
+
+/// The transcript declares what could be run at some time since the request before.
+fn tools(request: &[Arc<Message>], late: BTreeSet<bool>) -> Broken {
+    let declared = declared(request);
     let possible = late.into_iter().map(|late| {
         let late = if late { Some("late") } else { None };
         let names = ["echo", "slow"].into_iter().chain(late);
