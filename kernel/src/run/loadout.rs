@@ -2,6 +2,7 @@
 //! the model is told of them, and the sections of the prompt. A reload in the middle of a turn
 //! changes nothing for the calls the model was offered. Made anew only when something changed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -15,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::{ArgumentSchema, ToolRunner, Updates};
 use crate::host::actions::CallScope;
-use crate::prompt::{PromptOptions, sections};
+use crate::prompt::{PromptInputs, PromptOptions, sections};
 use crate::registry::{Registered, Snapshot, Source};
 
 /// Makes the services of a source for a call of one of its tools.
@@ -27,6 +28,7 @@ pub struct Loadout {
     tools: IndexMap<String, Arc<RegisteredTool>>,
     scene: ToolScene,
     declarations: Vec<Tool>,
+    inputs: PromptInputs,
     sections: Vec<(String, String)>,
 }
 
@@ -60,12 +62,14 @@ impl Loadout {
         let tools: IndexMap<_, _> = active.iter().filter_map(tool).collect();
         let specs: Vec<&ToolSpec> = tools.values().map(|tool| &tool.tool.spec).collect();
         let declarations = specs.iter().map(|spec| declaration(spec)).collect();
-        let sections = sections(prompt, &specs);
+        let inputs = PromptInputs::new(prompt, &specs, &BTreeSet::new());
+        let sections = sections(&inputs);
         Self {
             snapshot: snapshot.number(),
             tools,
             scene,
             declarations,
+            inputs,
             sections,
         }
     }
@@ -85,6 +89,12 @@ impl Loadout {
     #[must_use]
     pub fn declarations(&self) -> &[Tool] {
         &self.declarations
+    }
+
+    /// What the prompt is built from.
+    #[must_use]
+    pub fn inputs(&self) -> &PromptInputs {
+        &self.inputs
     }
 
     /// The sections of the prompt, in order.
