@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::loadout::Loadout;
+use super::prepare::{Prepared, RunPrompt};
 use super::{RequestView, RunHost, after, hooks, prepare, request};
 use crate::agent::{Answer, Driver, NextStep, ToolRunner, Verdict, declare_tools};
 use crate::models::ModelRequest;
@@ -30,6 +31,7 @@ struct TurnState {
     snapshot: Arc<Snapshot>,
     loadout: Arc<Loadout>,
     prompt: PromptState,
+    run_prompt: RunPrompt,
     /// No request was made yet.
     begins: bool,
     /// Times the failed answer was asked for again (R7, R8).
@@ -53,6 +55,7 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
                 snapshot,
                 loadout,
                 prompt,
+                run_prompt: RunPrompt::default(),
                 begins: true,
                 attempts: 0,
                 compaction_failed: false,
@@ -60,9 +63,13 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
         }
     }
 
-    /// The prompt that the transcript declares.
-    pub(super) fn prompt_state(&self) -> PromptState {
-        self.lock().prompt.clone()
+    /// The messages that the run starts with (P37, P41).
+    pub(super) async fn prepare(&self, trigger: Message) -> Vec<Message> {
+        let Prepared { messages, prompt } = prepare::prepare(self.host, self.cancel, trigger).await;
+        let mut state = self.lock();
+        state.run_prompt = prompt;
+        let patch = prepare::patch(self.host, &state.prompt, &state.run_prompt);
+        patch.into_iter().chain(messages).collect()
     }
 
     /// Waits for what its handlers sent, unless the user gave up.
@@ -250,7 +257,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
         after::between_turns(self).await;
         let patch = {
             let state = self.lock();
-            prepare::patch(self.host, &state.prompt)
+            prepare::patch(self.host, &state.prompt, &state.run_prompt)
         };
         Ok(patch.into_iter().collect())
     }
@@ -286,7 +293,10 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
             self.host.run_boundary();
         }
         let selection = self.host.selection();
-        let view = RequestView::default();
+        let view = RequestView {
+            forced_prompt: self.lock().run_prompt.forced.clone(),
+            ..RequestView::default()
+        };
         let messages = request::messages(self.host, cancel, &view, &selection.model).await;
         let hooks = hooks::provider(self.host, cancel, &selection.model);
         let request = ModelRequest {

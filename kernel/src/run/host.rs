@@ -147,6 +147,9 @@ pub trait ModelHost: Send + Sync {
 
     /// The executable tools and the prompt sections in force, from a snapshot of the registry.
     fn loadout(&self, snapshot: &Arc<Snapshot>) -> Arc<Loadout>;
+
+    /// Makes these tools the active ones; names of none are passed by (T23).
+    fn select_tools(&self, names: &[String]);
 }
 
 /// Model and level of a request.

@@ -55,7 +55,7 @@ pub async fn run<H: RunHost>(
 ) -> RunEnd {
     let driver = driver::RunDriver::new(host, cancel);
     after::before_prompt(&driver).await;
-    let mut prompts = prepare::messages(host, &driver.prompt_state(), prompt);
+    let mut prompts = driver.prepare(prompt).await;
     // Before the run's own messages (P8). What cannot be stored now is said of at the end.
     let _ = host.flush_held().await;
     started();

@@ -147,6 +147,12 @@ impl Session {
             preflight,
             sender,
         } = asked;
+        if let Trigger::Prompt(prompt) = &trigger
+            && self.is_command(prompt)
+        {
+            self.run_beside(prompt.clone(), preflight);
+            return;
+        }
         let event = trigger.service();
         let failure = match self.start_of(trigger).await {
             Ok(Some(trigger)) => {
@@ -166,6 +172,23 @@ impl Session {
         if let Some(failure) = failure {
             self.0.tell_failure(sender, event, failure).await;
         }
+    }
+
+    /// Whether a prompt names a command now.
+    pub(super) fn is_command(&self, prompt: &Prompt) -> bool {
+        pipeline::is_command(&self.0.equipment.registry.snapshot(), prompt)
+    }
+
+    /// Runs a command that was put off. Nobody waits for it: it may itself wait until the session is
+    /// idle.
+    fn run_beside(&self, prompt: Prompt, preflight: Preflight) {
+        let session = self.clone();
+        self.0.outbox.spawn(async move {
+            let command = async |scene: &Scene<'_>| pipeline::command(scene, &prompt).await;
+            session.with_scene(command).await;
+            session.0.publish_reports().await;
+            preflight.tell(Disposition::Handled);
+        });
     }
 
     /// What a run begins with that was put off; `None` when a command or handler has dealt with it.

@@ -194,6 +194,7 @@ impl Session {
                 model,
                 level,
                 loadout: None,
+                selected: None,
                 recovered: false,
             }),
             queues: Mutex::new(Queues::new(modes.0, modes.1)),
@@ -284,11 +285,6 @@ impl Session {
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.0.claims.standing() == Standing::Running
-    }
-
-    /// Whether a run has ended and not everybody has heard, or what was put off until then goes on.
-    pub(super) fn is_settling(&self) -> bool {
-        self.0.claims.standing() == Standing::Settling
     }
 
     /// What the user should be told once, in sentences.

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use super::entering::{Asked, Entered, Preflight, Trigger};
 use super::{Session, Shared};
-use crate::pipeline::{self, Prompt};
+use crate::pipeline::Prompt;
 use crate::registry::Source;
 
 /// A message on its way.
@@ -106,8 +106,7 @@ impl Shared {
 impl Session {
     async fn deliver(&self, letter: Letter) {
         let Letter { prompt, sender } = letter;
-        let snapshot = self.0.equipment.registry.snapshot();
-        let is_command = pipeline::is_command(&snapshot, &prompt);
+        let is_command = self.is_command(&prompt);
         let asked = Asked {
             trigger: Trigger::Prompt(prompt),
             preflight: Preflight::default(),

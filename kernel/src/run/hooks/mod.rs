@@ -6,6 +6,7 @@ mod compaction;
 mod context;
 mod message;
 mod provider;
+mod start;
 mod tools;
 mod tree;
 
@@ -22,6 +23,7 @@ pub(super) use compaction::{Supplied, before_compact, compact_failed, compacted}
 pub(super) use context::context;
 pub(super) use message::message_end;
 pub(super) use provider::provider;
+pub(super) use start::{Start, before_agent_start};
 pub(super) use tools::{tool_call, tool_result};
 pub(super) use tree::{before_tree, moved};
 

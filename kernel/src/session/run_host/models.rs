@@ -67,8 +67,12 @@ impl ModelHost for Arc<Shared> {
     }
 
     fn loadout(&self, snapshot: &Arc<Snapshot>) -> Arc<Loadout> {
-        let active = self.tools.active(snapshot);
         let mut state = lock(&self.state);
+        let known = |name: &String| snapshot.tool(name).is_some();
+        let active = match &state.selected {
+            Some(names) => names.iter().filter(|name| known(name)).cloned().collect(),
+            None => self.tools.active(snapshot),
+        };
         let scene = state.scene(&self.cwd.display().to_string());
         if let Some(loadout) = &state.loadout
             && loadout.is_current(snapshot, &active, &scene)
@@ -90,5 +94,9 @@ impl ModelHost for Arc<Shared> {
         ));
         state.loadout = Some(Arc::clone(&loadout));
         loadout
+    }
+
+    fn select_tools(&self, names: &[String]) {
+        lock(&self.state).selected = Some(names.to_vec());
     }
 }
