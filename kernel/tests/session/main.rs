@@ -7,6 +7,7 @@
 mod heard;
 mod support;
 
+mod asking;
 mod compaction;
 mod compaction_hooks;
 mod context;
@@ -15,3 +16,4 @@ mod navigation;
 mod prompt;
 mod provider_hooks;
 mod services;
+mod start;
