@@ -33,6 +33,14 @@ impl Command for Wait {
     }
 }
 
+/// The source of the scripted model.
+fn fake(script: &Script) -> Arc<InProcess> {
+    let plugin = Plugin::new()
+        .wire(ScriptedWire(script.clone()))
+        .provider(ScriptedProvider);
+    Arc::new(InProcess::new(Source::inline("fake", Rank::User), plugin).unwrap())
+}
+
 fn steered(text: &str) -> Prompt {
     Prompt {
         when_active: Some(WhenActive::Steer),
@@ -97,15 +105,12 @@ async fn whoever_asked_is_told_once_what_becomes_of_it() {
 
 #[tokio::test]
 async fn a_prompt_that_nobody_can_answer_says_what_to_do_and_leaves_nothing() {
-    // P35, P36, P4, 5.7
+    // P34, P35, P4, 5.7
     let dir = tempfile::tempdir().unwrap();
     let kernel = kernel_in(dir.path());
-    let fake = Plugin::new()
-        .wire(ScriptedWire(Script::default()))
-        .provider(ScriptedProvider);
-    let source = Source::inline("fake", Rank::User);
+    let script = Script::new([Reply::Text("a")]);
     let registry = kernel.registry();
-    registry.publish(Arc::new(InProcess::new(source, fake).unwrap()));
+    registry.publish(fake(&script));
     let session = open_session(&kernel).await;
     registry.withdraw("fake");
     let mut events = session.subscribe();
@@ -127,6 +132,10 @@ async fn a_prompt_that_nobody_can_answer_says_what_to_do_and_leaves_nothing() {
     let draft = MessageDraft::text("note", "x");
     let refused = session.send_message(draft, act, None).await.unwrap_err();
     assert!(refused.to_string().contains("\"fake\""), "{refused}");
+    // Whether it can be answered is looked at afresh for each.
+    registry.publish(fake(&script));
+    session.prompt(Prompt::text("hi"), |_| ()).await.unwrap();
+    assert_eq!(script.requests().len(), 1);
 }
 
 #[tokio::test]
@@ -388,4 +397,74 @@ async fn a_command_sent_while_a_run_settles_may_wait_for_the_session() {
         tokio::task::yield_now().await;
     }
     assert_eq!(*wait.0.lock().unwrap(), ["there"]);
+}
+
+#[tokio::test]
+async fn input_handlers_speak_in_load_order_and_then_in_that_of_their_registration() {
+    // P15, G4
+    let dir = tempfile::tempdir().unwrap();
+    let kernel = kernel_in(dir.path());
+    let script = Script::new([Reply::Text("a")]);
+    kernel.registry().publish(fake(&script));
+    let marks = |mark: &'static str| {
+        move |input: InputEvent, _| {
+            let text = format!("{}{mark}", input.text);
+            std::future::ready(Ok(InputAnswer::Transform { text, images: None }))
+        }
+    };
+    for (name, rank, marked) in [
+        ("late", Rank::BuiltIn, ["5", "6"]),
+        ("middle", Rank::User, ["3", "4"]),
+        ("early", Rank::CommandLine, ["1", "2"]),
+    ] {
+        let plugin = Plugin::new().on(marks(marked[0])).on(marks(marked[1]));
+        let source = Source::inline(name, rank);
+        let plugin = InProcess::new(source, plugin).unwrap();
+        kernel.registry().publish(Arc::new(plugin));
+    }
+    let session = open_session(&kernel).await;
+    session.prompt(Prompt::text("0"), |_| ()).await.unwrap();
+    assert_eq!(script.requests(), [["system", "user:0123456"]]);
+}
+
+#[tokio::test]
+async fn a_prompt_is_accepted_whatever_comes_of_its_answer() {
+    // P3, P5
+    let script = Script::new([Reply::Fail("the service is down")]);
+    let mut scene = scene(script, Plugin::new()).await;
+    let said = Said::default();
+    let end = scene.session.prompt(Prompt::text("go"), said.listener());
+    let last = end.await.unwrap().last.unwrap();
+    assert!(last.as_assistant().unwrap().error_message.is_some());
+    assert_eq!(said.take(), [Disposition::Started]);
+    assert_eq!(scene.events().last().unwrap(), "agent_settled");
+}
+
+/// A command that keeps what it was given and uses it later.
+#[derive(Clone, Default)]
+struct Keeps(Arc<Mutex<Option<CommandCtx>>>);
+
+impl Command for Keeps {
+    fn spec(&self) -> CommandSpec {
+        CommandSpec::new("keep", "Keeps.")
+    }
+
+    async fn run(&self, _: String, ctx: CommandCtx) -> Result<(), Error> {
+        ctx.host().session().wait_idle().await?;
+        *self.0.lock().unwrap() = Some(ctx);
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_command_may_wait_for_the_session_and_what_it_keeps_is_stale_when_that_has_ended() {
+    // P14
+    let keeps = Keeps::default();
+    let plugin = Plugin::new().command(keeps.clone());
+    let scene = scene(Script::new([]), plugin).await;
+    scene.prompt("/keep").await;
+    scene.session.close("quit").await;
+    let kept = keeps.0.lock().unwrap().take().unwrap();
+    let stale = kept.host().session().append("x", None).await.unwrap_err();
+    assert!(stale.to_string().contains("has ended"), "{stale}");
 }

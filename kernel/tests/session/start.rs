@@ -2,6 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use pliant_kernel::pipeline::Prompt;
+use pliant_kernel::registry::{InProcess, Rank, Source};
+use pliant_kernel::{OpenOptions, SessionChoice};
 use pliant_sdk::hook::{BeforeAgentStart, BeforeAgentStartAnswer};
 use pliant_sdk::message::{Message, SystemMessage};
 use pliant_sdk::session::{MessageDraft, MessageOptions, SendAs};
@@ -306,4 +309,81 @@ async fn an_abort_while_a_run_is_prepared_sends_nothing() {
     assert_eq!(reason, pliant_sdk::message::StopReason::Aborted);
     assert!(scene.script.requests().is_empty());
     assert_eq!(scene.events().last().unwrap(), "agent_settled");
+}
+
+#[tokio::test]
+async fn what_is_held_during_the_preparation_comes_before_the_runs_own_messages() {
+    // P8, 6.8 path 6
+    let runs = Arc::new(Mutex::new(0));
+    let plugin = Plugin::new().on_event("before_agent_start", move |_, ctx| {
+        *runs.lock().unwrap() += 1;
+        let (run, ctx) = (*runs.lock().unwrap(), ctx);
+        async move {
+            let session = ctx.host().session();
+            let options = MessageOptions {
+                trigger_turn: Some(false),
+                ..MessageOptions::default()
+            };
+            let aside = note(&format!("aside {run}"));
+            session.send_message(aside, options).await?;
+            session
+                .send_message(note("joins"), MessageOptions::default())
+                .await?;
+            Ok(Value::Null)
+        }
+    });
+    let script = Script::new([Reply::Text("a"), Reply::Text("b")]);
+    let scene = scene(script, plugin).await;
+    scene.prompt("one").await;
+    scene.prompt("two").await;
+    let requests = scene.script.requests();
+    let first = ["user:aside 1", "system", "user:one", "user:joins"];
+    assert_eq!(requests[0], first);
+    let second = ["assistant:a", "user:aside 2", "user:two", "user:joins"];
+    assert_eq!(requests[1][4..], second);
+}
+
+#[tokio::test]
+async fn a_compaction_before_a_prompt_only_compacts() {
+    // P37, P38: the prompt takes the place of the answer that did not fit
+    use crate::compaction::{TOO_LARGE, small};
+    let off = json!({"compaction": {"enabled": false}});
+    let replies = [
+        Reply::Text("A long answer that stays as it is, word for word, as the last one."),
+        Reply::Fail(TOO_LARGE),
+    ];
+    let first = scene_with(Script::new(replies), Plugin::new(), off).await;
+    first.prompt("one").await;
+    first.prompt("two").await;
+    first.session.close("quit").await;
+    let dir = first.dir.path();
+    std::fs::write(dir.join("agent/settings.json"), small().to_string()).unwrap();
+    let kernel = kernel_in(dir);
+    let script = Script::new(["SUMMARY", "SUMMARY", "three is answered"].map(Reply::Text));
+    let fake = Plugin::new()
+        .wire(ScriptedWire(script.clone()))
+        .provider(ScriptedProvider);
+    let source = Source::inline("fake", Rank::User);
+    let fake = Arc::new(InProcess::new(source, fake).unwrap());
+    kernel.registry().publish(fake);
+    let open = OpenOptions {
+        session: SessionChoice::Continue,
+        ..OpenOptions::default()
+    };
+    let session = kernel.open_session(open).await.unwrap();
+    let mut events = session.subscribe();
+    session.prompt(Prompt::text("three"), |_| ()).await.unwrap();
+    let mut told = Vec::new();
+    while let Ok(event) = events.try_recv() {
+        told.extend(word(&event));
+    }
+    let began = |word: &&String| word.starts_with("compaction_start") || *word == "agent_start";
+    let began: Vec<_> = told.iter().filter(began).collect();
+    assert_eq!(began, ["compaction_start Overflow", "agent_start"]);
+    let requests = script.requests();
+    let answered = requests
+        .iter()
+        .filter(|r| r.last().unwrap() == "user:three");
+    assert_eq!(answered.count(), 1);
+    assert_eq!(requests.last().unwrap().last().unwrap(), "user:three");
 }
