@@ -45,6 +45,11 @@ pub struct Ask {
 pub enum CallScope {
     /// A handler of an event.
     Handler,
+    /// A handler of `input`.
+    Input {
+        /// How many such handlers the message came of, each of which sent one for the one it heard.
+        depth: u32,
+    },
     /// A tool call of the model, or one made by such a call.
     Tool {
         /// Id of the call.

@@ -243,6 +243,7 @@ impl Session {
             trigger: Trigger::Prompt(prompt),
             preflight: Preflight::new(preflight),
             sender: None,
+            depth: 0,
         };
         Ok(match self.enter(asked).await? {
             Entered::Run(starting) => self.drive(starting).await,

@@ -24,6 +24,8 @@ impl Session {
         if arrival.is_ok() {
             self.restore_tools();
         }
+        // What cannot be stored now is held on, for the next run to say.
+        let _held = self.0.flush_held().await;
         // Whoever hears of the new place finds the session idle.
         drop(claimed);
         let arrival = arrival?;

@@ -45,7 +45,7 @@ impl Session {
             ..Prompt::text(text)
         };
         let pass = async |scene: &Scene<'_>| pipeline::pass_to_queue(scene, prompt).await;
-        let passed = self.with_scene(pass).await;
+        let passed = self.with_scene(0, pass).await;
         self.0.publish_reports().await;
         let Some(prompt) = passed? else {
             return Ok(Disposition::Handled);
