@@ -39,6 +39,7 @@ pub(super) async fn prepare<H: RunHost>(
     if let Some(names) = edits.take_selected_tools() {
         host.select_tools(&names);
     }
+    host.note_prompt(edits.clone());
     let forced = edits.take_forced().map(Arc::from);
     let messages = std::iter::once(trigger)
         .chain(host.take_next_turn())

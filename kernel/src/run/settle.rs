@@ -6,6 +6,7 @@ use pliant_sdk::Event;
 use super::driver::RunDriver;
 use super::{RunEnd, RunHost};
 use crate::agent::Driver;
+use crate::prompt::PromptEdits;
 
 /// Stores what was held back and could not be until now: nothing can come between a call and its
 /// results any more.
@@ -19,5 +20,6 @@ pub(super) async fn flush<H: RunHost>(driver: &RunDriver<'_, H>, end: &mut RunEn
 /// prompt that arrives meanwhile starts when everybody has heard.
 pub(super) async fn settle<H: RunHost>(driver: &RunDriver<'_, H>, aborted: bool) {
     driver.run_boundary();
+    driver.host.note_prompt(PromptEdits::default());
     driver.emit(Event::AgentSettled { aborted }).await;
 }

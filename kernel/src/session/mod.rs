@@ -16,6 +16,7 @@ mod reading;
 mod run_host;
 mod services;
 mod state;
+mod system_prompt;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +34,7 @@ use crate::host::HostServices;
 use crate::host::actions::{Actions, Asker, CallScope, HostUi};
 use crate::models::{Catalog, ModelClient};
 use crate::pipeline::{Prompt, PromptError};
-use crate::prompt::PromptOptions;
+use crate::prompt::{PromptEdits, PromptOptions};
 use crate::registry::{Callers, Dispatcher, HandlerFailure, HookPoint, Registry, Source};
 use crate::run::Assembly;
 use crate::settings::Settings;
@@ -195,6 +196,7 @@ impl Session {
                 level,
                 loadout: None,
                 selected: None,
+                prompt_edits: PromptEdits::default(),
                 recovered: false,
             }),
             queues: Mutex::new(Queues::new(modes.0, modes.1)),

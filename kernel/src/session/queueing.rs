@@ -77,6 +77,12 @@ impl Session {
         lock(&self.0.queues).shown()
     }
 
+    /// Whether messages wait in a queue, also those that no list shows.
+    #[must_use]
+    pub fn has_pending(&self) -> bool {
+        !lock(&self.0.queues).is_empty()
+    }
+
     /// The messages that the next poll would deliver (L12).
     #[must_use]
     pub fn peek_queue(&self) -> Vec<Message> {

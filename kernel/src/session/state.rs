@@ -6,6 +6,7 @@ use pliant_sdk::Model;
 use pliant_sdk::message::ThinkingLevel;
 use pliant_sdk::tool::{Exposure, ToolScene, ToolSpec};
 
+use crate::prompt::PromptEdits;
 use crate::registry::{Rank, Registered, Snapshot};
 use crate::run::Loadout;
 
@@ -18,6 +19,8 @@ pub(super) struct State {
     pub(super) model: Option<Model>,
     pub(super) level: ThinkingLevel,
     pub(super) loadout: Option<Arc<Loadout>>,
+    /// What handlers made of the prompt of the active run.
+    pub(super) prompt_edits: PromptEdits,
     /// Tools that a handler selected.
     pub(super) selected: Option<Vec<String>>,
     /// The conversation was compacted because a request did not fit, and nothing good came since

@@ -132,11 +132,22 @@ async fn each_handler_sees_what_the_ones_before_it_made_of_the_prompt() {
         .on_event("before_agent_start", async |_, _| {
             Ok(json!({"message": {"customType": "note", "content": 5}}))
         })
-        .on(move |event: BeforeAgentStart, _| {
+        .on(move |event: BeforeAgentStart, ctx| {
             let style = event.system_prompt_options["sections"]["style"].clone();
             let shown = event.system_prompt.ends_with("<style>\nRhyme.\n</style>");
             log.lock().unwrap().push((style, shown));
-            async { Ok(BeforeAgentStartAnswer::default()) }
+            async move {
+                let prompt = ctx.host().session().system_prompt().await?;
+                assert_eq!(prompt, event.system_prompt);
+                let options = ctx.host().session().system_prompt_options().await;
+                assert!(
+                    options
+                        .unwrap_err()
+                        .to_string()
+                        .contains("in a command only")
+                );
+                Ok(BeforeAgentStartAnswer::default())
+            }
         });
     let mut scene = scene(Script::new([Reply::Text("ok")]), plugin).await;
     scene.prompt("hi").await;
@@ -148,6 +159,8 @@ async fn each_handler_sees_what_the_ones_before_it_made_of_the_prompt() {
     let events = scene.events();
     let failed = events.iter().filter(|e| e.starts_with("extension_error"));
     assert_eq!(failed.count(), 2, "{events:?}");
+    // It holds for the run only (extensions §5.2).
+    assert!(!scene.session.system_prompt().contains("Rhyme."));
 }
 
 #[tokio::test]

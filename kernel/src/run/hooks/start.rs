@@ -45,6 +45,7 @@ pub(in crate::run) async fn before_agent_start<H: RunHost>(
                 now_ms: host.now_ms(),
             };
             let payload = |draft: &Draft| {
+                host.note_prompt(draft.start.edits.clone());
                 // Afresh for each handler: one may have changed the active tools themselves.
                 let loadout = host.loadout(&host.registry().snapshot());
                 draft.payload(trigger, loadout.inputs())

@@ -7,6 +7,7 @@ use pliant_sdk::{Error, Model};
 
 use crate::compaction::CompactionSettings;
 use crate::models::ModelClient;
+use crate::prompt::PromptEdits;
 use crate::registry::Snapshot;
 use crate::run::{Loadout, ModelHost, RetryPolicy, Selection, ToolServices};
 use crate::session::{Shared, lock};
@@ -94,6 +95,10 @@ impl ModelHost for Arc<Shared> {
         ));
         state.loadout = Some(Arc::clone(&loadout));
         loadout
+    }
+
+    fn note_prompt(&self, edits: PromptEdits) {
+        lock(&self.state).prompt_edits = edits;
     }
 
     fn select_tools(&self, names: &[String]) {

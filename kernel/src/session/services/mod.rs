@@ -3,6 +3,7 @@
 //! answers nobody (§6).
 
 mod messages;
+mod prompt;
 mod state;
 
 use std::path::Path;
@@ -48,7 +49,7 @@ impl Allowed {
 }
 
 /// All groups.
-const GROUPS: &[&[Service]] = &[state::SERVICES, messages::SERVICES];
+const GROUPS: &[&[Service]] = &[state::SERVICES, messages::SERVICES, prompt::SERVICES];
 
 fn all() -> impl Iterator<Item = &'static Service> {
     GROUPS.iter().copied().flatten()
