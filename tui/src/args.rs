@@ -85,11 +85,11 @@ pub struct Args {
     #[arg(long, value_name = "TEXT|FILE")]
     pub append_system_prompt: Vec<String>,
 
-    /// Only these tools, separated by commas.
+    /// Only these tools, separated by commas (`*` matches any); or changes of the default: +name,-name.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub tools: Option<Vec<String>>,
 
-    /// Not these tools, separated by commas.
+    /// Not these tools, separated by commas (`*` matches any).
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub exclude_tools: Vec<String>,
 

@@ -95,13 +95,14 @@ fn judge(failures: &[String], mode: Mode) -> anyhow::Result<()> {
 
 /// A tool list with a name that nobody has is a typing mistake.
 fn check_tools(kernel: &Kernel, args: &Args) -> anyhow::Result<()> {
+    let wanted = args.tool_selection();
+    if wanted.is_mixed() {
+        bail!(
+            "--tools takes either the tools there are to be, or changes of the default ones (+name, -name), not both."
+        );
+    }
     let tools = kernel.tool_names();
-    match args
-        .tools
-        .iter()
-        .flatten()
-        .find(|name| !tools.contains(name))
-    {
+    match wanted.unknown(&tools) {
         Some(name) => bail!(
             "There is no tool \"{name}\". The tools are: {}.",
             tools.join(", ")

@@ -1,6 +1,9 @@
 //! Tool declarations as messages: what the model was told is brought in line with what can be
 //! executed before a batch enters the transcript (`kernel.md` L24–L26).
 
+use std::borrow::Cow;
+
+use pliant_sdk::history::patch_tools;
 use pliant_sdk::message::{Message, SystemMessage, Tool, ToolName};
 
 /// Adds the difference between the tools declared so far and the executable ones to a batch: to its
@@ -12,6 +15,18 @@ pub fn declare_tools(
     mut batch: Vec<Message>,
     now_ms: i64,
 ) -> Vec<Message> {
+    let last = batch
+        .iter()
+        .rposition(|message| matches!(message, Message::System(_)));
+    let mut declared = Cow::Borrowed(declared);
+    // Earlier system messages of the batch are heard too; what the last one says of tools is replaced.
+    for message in &batch[..last.unwrap_or(0)] {
+        if let Message::System(earlier) = message
+            && (earlier.tools_added.is_some() || earlier.tools_removed.is_some())
+        {
+            patch_tools(declared.to_mut(), earlier);
+        }
+    }
     let changed = |tool: &&Tool| !declared.contains(tool);
     let added: Vec<Tool> = executable.iter().filter(changed).cloned().collect();
     let removed: Vec<ToolName> = declared
@@ -21,7 +36,7 @@ pub fn declare_tools(
             name: tool.name.clone(),
         })
         .collect();
-    let last_system = batch.iter_mut().rev().find_map(|message| match message {
+    let last_system = last.and_then(|at| match &mut batch[at] {
         Message::System(system) => Some(system),
         _ => None,
     });
@@ -91,5 +106,44 @@ mod tests {
             declare_tools(&same, &same, vec![Message::user("hi", 1)], 2).len(),
             1
         );
+    }
+
+    fn patch(message: &Message) -> (Vec<String>, Vec<String>) {
+        let Message::System(patch) = message else {
+            return (Vec::new(), Vec::new());
+        };
+        let added = patch.tools_added.iter().flatten();
+        let removed = patch.tools_removed.iter().flatten();
+        (
+            added.map(|tool| tool.name.clone()).collect(),
+            removed.map(|tool| tool.name.clone()).collect(),
+        )
+    }
+
+    #[test]
+    fn the_last_system_message_of_a_batch_says_what_the_others_do_not() {
+        // L25
+        let system = |added: Option<Vec<Tool>>| {
+            Message::System(SystemMessage {
+                tools_added: added,
+                ..SystemMessage::default()
+            })
+        };
+        let (read, ls) = (tool("read", ""), tool("ls", ""));
+        let batch = vec![
+            system(Some(vec![read.clone(), tool("gone", "")])),
+            Message::user("hi", 1),
+            system(Some(vec![tool("wrong", "")])),
+        ];
+        let batch = declare_tools(&[], &[read.clone(), ls.clone()], batch, 2);
+        assert_eq!(batch.len(), 3);
+        assert_eq!(
+            patch(&batch[2]),
+            (vec!["ls".to_owned()], vec!["gone".to_owned()])
+        );
+        // Nothing to say: it says nothing of tools.
+        let same = [read];
+        let batch = declare_tools(&same, &same, vec![system(Some(vec![ls]))], 2);
+        assert_eq!(patch(&batch[0]), (Vec::new(), Vec::new()));
     }
 }

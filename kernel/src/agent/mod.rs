@@ -10,14 +10,13 @@ mod loadout;
 mod respond;
 mod tools;
 mod turns;
-mod updates;
 
 use std::future::Future;
 use std::sync::Arc;
 
 use pliant_sdk::host::BoxFuture;
-use pliant_sdk::message::{AssistantMessage, Message, ThinkingLevel, ToolCall};
-use pliant_sdk::tool::{ToolResult, ToolSpec};
+use pliant_sdk::message::{AssistantMessage, Message, ThinkingLevel};
+use pliant_sdk::tool::{ExecutionMode, ToolResult, ToolSpec};
 use pliant_sdk::{Error, Event};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -25,8 +24,8 @@ use tokio_util::sync::CancellationToken;
 pub use arguments::{ArgumentSchema, coerce};
 pub use channel::{EventReceiver, EventSender, Sent, event_channel};
 pub use loadout::declare_tools;
+pub use tools::{Call, NestedCall, NestedCalls, NestedEnd, Reach, Running, Updates};
 pub use turns::{RunOutcome, run};
-pub use updates::Updates;
 
 /// What the loop asks of its surroundings. One driver serves one run at a time.
 pub trait Driver: Send + Sync {
@@ -64,11 +63,14 @@ pub trait Driver: Send + Sync {
         cancel: &CancellationToken,
     ) -> impl Future<Output = Result<Answer, Error>> + Send;
 
-    /// An executable tool of that name.
-    fn tool(&self, name: &str) -> Option<Arc<dyn ToolRunner>>;
+    /// The tool of that name, if it is within reach of its caller.
+    fn tool(&self, name: &str, reach: Reach) -> Option<Arc<dyn ToolRunner>>;
 
-    /// Names of the executable tools, for the message about an unknown one.
-    fn tool_names(&self) -> Vec<String>;
+    /// Names of the tools within reach, for the message about an unknown one.
+    fn tool_names(&self, reach: Reach) -> Vec<String>;
+
+    /// How calls are run unless a tool says otherwise (T1).
+    fn execution_mode(&self) -> ExecutionMode;
 
     /// The gate before a call runs; may change the arguments.
     ///
@@ -76,14 +78,14 @@ pub trait Driver: Send + Sync {
     /// A failing gate blocks the call with its text (T2).
     fn before_tool_call(
         &self,
-        call: &ToolCall,
+        call: &Call,
         arguments: Map<String, Value>,
     ) -> impl Future<Output = Result<Verdict, Error>> + Send;
 
     /// After a call has run; may change the result (T4).
     fn after_tool_call(
         &self,
-        call: &ToolCall,
+        call: &Call,
         arguments: &Map<String, Value>,
         result: ToolResult,
     ) -> impl Future<Output = ToolResult> + Send;
@@ -157,12 +159,10 @@ pub trait ToolRunner: Send + Sync {
     /// Brings old argument shapes into today's.
     fn prepare(&self, arguments: Value) -> BoxFuture<'static, Result<Value, Error>>;
 
-    /// Runs a call. Partial results are shown on `updates`; dropping the future cancels it.
+    /// Runs a call. Dropping the future cancels it.
     fn execute(
         &self,
-        call_id: &str,
         arguments: Map<String, Value>,
-        updates: Updates,
-        cancel: CancellationToken,
+        call: Running,
     ) -> BoxFuture<'static, Result<ToolResult, Error>>;
 }

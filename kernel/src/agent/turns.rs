@@ -7,7 +7,7 @@ use pliant_sdk::{Error, Event};
 use tokio_util::sync::CancellationToken;
 
 use super::respond::respond;
-use super::tools::{fail_truncated, run_batch};
+use super::tools::{Desk, Lane, fail_truncated, run_batch};
 use super::{Driver, NextStep};
 
 /// How a low-level run ended.
@@ -27,7 +27,14 @@ pub async fn run<D: Driver>(
     cancel: &CancellationToken,
 ) -> RunOutcome {
     let mut added = Vec::new();
-    let failure = turns(driver, prompts, cancel, &mut added).await.err();
+    let mut lane = Lane::new(driver, cancel);
+    let desk = lane.desk();
+    let failure = tokio::select! {
+        biased;
+        ended = turns(driver, prompts, cancel, &desk, &mut added) => ended.err(),
+        never = lane.serve() => match never {},
+    };
+    lane.finish().await;
     RunOutcome {
         messages: added,
         failure,
@@ -38,6 +45,7 @@ async fn turns<D: Driver>(
     driver: &D,
     prompts: Vec<Message>,
     cancel: &CancellationToken,
+    desk: &Desk,
     added: &mut Vec<Arc<Message>>,
 ) -> Result<(), Error> {
     driver.emit(Event::AgentStart).await;
@@ -69,7 +77,7 @@ async fn turns<D: Driver>(
             let batch = driver.declare(batch).await;
             inject(driver, batch, added).await?;
 
-            let turn = one_turn(driver, cancel, added).await?;
+            let turn = one_turn(driver, cancel, desk, added).await?;
             if turn.ended {
                 return Ok(());
             }
@@ -106,6 +114,7 @@ struct Turn {
 async fn one_turn<D: Driver>(
     driver: &D,
     cancel: &CancellationToken,
+    desk: &Desk,
     added: &mut Vec<Arc<Message>>,
 ) -> Result<Turn, Error> {
     let answer = respond(driver, cancel).await?;
@@ -136,7 +145,7 @@ async fn one_turn<D: Driver>(
         // The arguments may be cut off, so none of the calls is safe to run (L15).
         Some(fail_truncated(driver, calls).await?)
     } else {
-        Some(run_batch(driver, calls, cancel).await?)
+        Some(run_batch(driver, calls, desk).await?)
     };
     let (results, more_tools) = match batch {
         Some(batch) => (batch.results, !batch.terminate),

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use pliant_sdk::Error;
 use pliant_sdk::error::code;
-use pliant_sdk::host::{BoxFuture, LogLevel};
+use pliant_sdk::host::{BoxFuture, ByteStream, LogLevel};
+use pliant_sdk::session::CalledTool;
 use serde_json::Value;
 
 /// The session behind a call.
@@ -27,6 +28,17 @@ pub trait Actions: Send + Sync {
     /// Answers a service of the session; `unsupported` for a name it does not know, and a refusal for
     /// one that this call may not use (`extensions.md` §5.1).
     fn ask(self: Arc<Self>, service: &str, ask: Ask) -> BoxFuture<'static, Result<Value, Error>>;
+
+    /// Opens a stream of the session, likewise.
+    fn open(
+        self: Arc<Self>,
+        service: &str,
+        ask: Ask,
+    ) -> BoxFuture<'static, Result<ByteStream, Error>> {
+        drop(ask);
+        let error = Error::unsupported(&format!("the streaming service \"{service}\""));
+        Box::pin(std::future::ready(Err(error)))
+    }
 }
 
 /// A request to a session.
@@ -41,7 +53,7 @@ pub struct Ask {
 }
 
 /// What kind of call asks a session for something; what it may do follows from it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub enum CallScope {
     /// A handler of an event.
     Handler,
@@ -54,10 +66,44 @@ pub enum CallScope {
     Tool {
         /// Id of the call.
         call_id: String,
+        /// Makes calls inside it.
+        calls: Arc<dyn ToolCalls>,
     },
     /// A command of the user. Only commands may wait for the session or put another in its place: a
     /// handler that did would wait for the run that waits for it.
     Command,
+}
+
+impl std::fmt::Debug for CallScope {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Handler => f.write_str("Handler"),
+            Self::Input { depth } => f.debug_tuple("Input").field(depth).finish(),
+            Self::Tool { call_id, .. } => f.debug_tuple("Tool").field(call_id).finish(),
+            Self::Command => f.write_str("Command"),
+        }
+    }
+}
+
+/// Calls of other tools that a running tool makes (`extensions.md` §5.4).
+pub trait ToolCalls: Send + Sync {
+    /// Makes a call.
+    ///
+    /// # Errors
+    /// When the tool does not run any more.
+    fn call(&self, name: &str, arguments: Value) -> Result<Box<dyn ToolCallMade>, Error>;
+}
+
+/// A call that was made. Dropping it aborts the call.
+pub trait ToolCallMade: Send {
+    /// Lets the call go on by itself and answers its id.
+    fn leave(self: Box<Self>) -> String;
+
+    /// Waits for the end.
+    fn end(self: Box<Self>) -> BoxFuture<'static, CalledTool>;
+
+    /// What it shows while it runs, and its end.
+    fn watch(self: Box<Self>) -> ByteStream;
 }
 
 /// A session and the kind of call that asks it.

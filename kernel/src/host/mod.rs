@@ -27,7 +27,7 @@ use tokio::sync::Notify;
 
 use crate::registry::Source;
 use crate::settings::Settings;
-use actions::{Ask, Asker, unavailable};
+use actions::{Actions, Ask, Asker, unavailable};
 
 pub use http::{HttpClient, HttpSettings, ProxyRules};
 pub use process::{ProcessEnv, default_shell};
@@ -326,6 +326,11 @@ impl Bound {
 
     /// Everything else is a matter of the session, if the call belongs to one.
     async fn ask_session(&self, service: &str, payload: &[u8]) -> Result<Value, Error> {
+        let (session, ask) = self.of_session(service, payload)?;
+        session.ask(service, ask).await
+    }
+
+    fn of_session(&self, service: &str, payload: &[u8]) -> Result<(Arc<dyn Actions>, Ask), Error> {
         let Some(Asker { session, scope }) = self.asker.clone() else {
             return Err(Error::unsupported(&format!(
                 "the service \"{service}\" outside a session"
@@ -340,7 +345,7 @@ impl Bound {
             scope,
             payload,
         };
-        session.ask(service, ask).await
+        Ok((session, ask))
     }
 
     /// The whole response at once: its head as JSON, a line feed, its body.
@@ -397,9 +402,10 @@ impl Bound {
                 let (path, _) = self.path(&payload)?;
                 Ok(self.host.locks.lock(&path).await)
             }
-            _ => Err(Error::unsupported(&format!(
-                "the streaming service \"{service}\""
-            ))),
+            _ => {
+                let (session, ask) = self.of_session(service, &payload)?;
+                session.open(service, ask).await
+            }
         }
     }
 }

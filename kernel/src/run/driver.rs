@@ -3,9 +3,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pliant_sdk::message::{AssistantMessage, Message, StopReason, ThinkingLevel, ToolCall};
+use pliant_sdk::message::{AssistantMessage, Message, StopReason, ThinkingLevel};
 use pliant_sdk::provider::StreamOptions;
-use pliant_sdk::tool::ToolResult;
+use pliant_sdk::tool::{ExecutionMode, ToolResult};
 use pliant_sdk::{Error, Event};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::loadout::Loadout;
 use super::prepare::{Prepared, RunPrompt};
 use super::{RequestView, RunHost, after, hooks, prepare, request};
-use crate::agent::{Answer, Driver, NextStep, ToolRunner, Verdict, declare_tools};
+use crate::agent::{Answer, Call, Driver, NextStep, Reach, ToolRunner, Verdict, declare_tools};
 use crate::models::ModelRequest;
 use crate::prompt::PromptState;
 use crate::registry::Snapshot;
@@ -66,6 +66,7 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
     /// The messages that the run starts with (P37, P41).
     pub(super) async fn prepare(&self, trigger: Message) -> Vec<Message> {
         let Prepared { messages, prompt } = prepare::prepare(self.host, self.cancel, trigger).await;
+        hooks::prepare_loadout(self.host, self.cancel).await;
         let mut state = self.lock();
         state.run_prompt = prompt;
         let patch = prepare::patch(self.host, &state.prompt, &state.run_prompt);
@@ -255,6 +256,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
     /// or section that changed takes effect now (R12).
     async fn prepare_next_turn(&self) -> Result<Vec<Message>, Error> {
         after::between_turns(self).await;
+        hooks::prepare_loadout(self.host, self.cancel).await;
         let patch = {
             let state = self.lock();
             prepare::patch(self.host, &state.prompt, &state.run_prompt)
@@ -263,6 +265,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
     }
 
     async fn declare(&self, batch: Vec<Message>) -> Vec<Message> {
+        hooks::prepare_loadout(self.host, self.cancel).await;
         let snapshot = self.host.registry().snapshot();
         let loadout = self.host.loadout(&snapshot);
         let mut state = self.lock();
@@ -293,9 +296,12 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
             self.host.run_boundary();
         }
         let selection = self.host.selection();
-        let view = RequestView {
-            forced_prompt: self.lock().run_prompt.forced.clone(),
-            ..RequestView::default()
+        let view = {
+            let state = self.lock();
+            RequestView {
+                hidden_tools: Arc::clone(state.loadout.hidden()),
+                forced_prompt: state.run_prompt.forced.clone(),
+            }
         };
         let messages = request::messages(self.host, cancel, &view, &selection.model).await;
         let hooks = hooks::provider(self.host, cancel, &selection.model);
@@ -316,17 +322,29 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
             .open(&snapshot, request, Some(hooks), cancel)
     }
 
-    fn tool(&self, name: &str) -> Option<Arc<dyn ToolRunner>> {
-        self.lock().loadout.get(name)
+    /// What other tools call need not have been declared: one that was registered meanwhile is there.
+    fn tool(&self, name: &str, reach: Reach) -> Option<Arc<dyn ToolRunner>> {
+        let pinned = Arc::clone(&self.lock().loadout);
+        pinned.get(name, reach).or_else(|| match reach {
+            Reach::Declared => None,
+            Reach::Callable => {
+                let snapshot = self.host.registry().snapshot();
+                self.host.loadout(&snapshot).get(name, reach)
+            }
+        })
     }
 
-    fn tool_names(&self) -> Vec<String> {
-        self.lock().loadout.names()
+    fn tool_names(&self, reach: Reach) -> Vec<String> {
+        self.lock().loadout.names(reach)
+    }
+
+    fn execution_mode(&self) -> ExecutionMode {
+        self.host.execution_mode()
     }
 
     async fn before_tool_call(
         &self,
-        call: &ToolCall,
+        call: &Call,
         arguments: Map<String, Value>,
     ) -> Result<Verdict, Error> {
         hooks::tool_call(self.host, self.cancel, call, arguments).await
@@ -334,7 +352,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
 
     async fn after_tool_call(
         &self,
-        call: &ToolCall,
+        call: &Call,
         arguments: &Map<String, Value>,
         result: ToolResult,
     ) -> ToolResult {

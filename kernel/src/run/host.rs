@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pliant_sdk::host::{BoxFuture, Services};
+use pliant_sdk::loadout::LoadoutChanges;
 use pliant_sdk::message::ThinkingLevel;
 use pliant_sdk::provider::StreamOptions;
+use pliant_sdk::tool::ExecutionMode;
 use pliant_sdk::{Error, Event, Message, Model};
 
 use super::{Assembly, Loadout, RetryPolicy};
@@ -17,7 +19,9 @@ use crate::registry::{HandlerFailure, Registry, Snapshot, Source};
 use crate::tree::{Entry, EntryBody, SessionTree};
 
 /// The session of a run: a cheap handle, which what goes on beside the run takes along.
-pub trait RunHost: PluginHost + TreeHost + QueueHost + ModelHost + Clone + 'static {
+pub trait RunHost:
+    PluginHost + TreeHost + QueueHost + ModelHost + ToolHost + Clone + 'static
+{
     /// Unix milliseconds.
     fn now_ms(&self) -> i64;
 }
@@ -145,6 +149,12 @@ pub trait ModelHost: Send + Sync {
     /// Room that a request for the summary of a branch leaves in the model's window, if the settings
     /// say so.
     fn branch_summary_reserve(&self) -> Option<u64>;
+}
+
+/// The tools.
+pub trait ToolHost: Send + Sync {
+    /// How calls are run unless a tool says otherwise (T1).
+    fn execution_mode(&self) -> ExecutionMode;
 
     /// The executable tools and the prompt sections in force, from a snapshot of the registry.
     fn loadout(&self, snapshot: &Arc<Snapshot>) -> Arc<Loadout>;
@@ -154,6 +164,9 @@ pub trait ModelHost: Send + Sync {
 
     /// Makes these tools the active ones; names of none are passed by (T23).
     fn select_tools(&self, names: &[String]);
+
+    /// Tools want the model to be told otherwise; passed by when other tools are in force by now.
+    fn change_loadout(&self, loadout: &Arc<Loadout>, changes: LoadoutChanges);
 }
 
 /// Model and level of a request.

@@ -2,19 +2,20 @@
 //! the model is told of them, and the sections of the prompt. A reload in the middle of a turn
 //! changes nothing for the calls the model was offered. Made anew only when something changed.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use pliant_sdk::Error;
 use pliant_sdk::host::{BoxFuture, Host, Services};
+use pliant_sdk::loadout::{LoadoutChanges, LoadoutView};
 use pliant_sdk::message::Tool;
 use pliant_sdk::plugin::{CallCtx, Caller, Flow};
-use pliant_sdk::tool::{ToolExecute, ToolResult, ToolScene, ToolSpec};
+use pliant_sdk::tool::{Exposure, ToolExecute, ToolResult, ToolScene, ToolSpec};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{ArgumentSchema, ToolRunner, Updates};
+use crate::agent::{ArgumentSchema, Reach, Running, ToolRunner, Updates};
 use crate::host::actions::CallScope;
 use crate::prompt::{PromptInputs, PromptOptions, sections};
 use crate::registry::{Registered, Snapshot, Source};
@@ -22,11 +23,40 @@ use crate::registry::{Registered, Snapshot, Source};
 /// Makes the services of a source for a call of one of its tools.
 pub type ToolServices = Arc<dyn Fn(&Source, CallScope) -> Arc<dyn Services> + Send + Sync>;
 
+/// The tools of a session at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct ToolSet {
+    /// Names of those the model is told of, in order. All are registered, none is hidden.
+    pub active: Vec<String>,
+    /// Names of all that the user lets be.
+    pub registered: IndexSet<String>,
+    /// Counts the changes of the active ones.
+    pub revision: u64,
+}
+
+/// What a loadout is made from.
+pub struct LoadoutParts {
+    /// The registry, pinned.
+    pub snapshot: Arc<Snapshot>,
+    /// Which tools.
+    pub tools: ToolSet,
+    /// Serves the tools.
+    pub services: ToolServices,
+    /// What tools may know.
+    pub scene: ToolScene,
+    /// What the prompt is built from.
+    pub prompt: PromptOptions,
+}
+
 /// Tools that can be executed, in the order they are declared, and the prompt that goes with them.
 pub struct Loadout {
-    snapshot: u64,
-    tools: IndexMap<String, Arc<RegisteredTool>>,
-    scene: ToolScene,
+    parts: Arc<LoadoutParts>,
+    active: IndexMap<String, Arc<RegisteredTool>>,
+    /// Tools that only other tools may call, as they are asked for.
+    called: Mutex<HashMap<String, Arc<RegisteredTool>>>,
+    /// What tools said of the declarations; `None` while nobody asked them.
+    changes: Option<LoadoutChanges>,
+    hidden: Arc<BTreeSet<String>>,
     declarations: Vec<Tool>,
     inputs: PromptInputs,
     sections: Vec<(String, String)>,
@@ -34,55 +64,80 @@ pub struct Loadout {
 
 impl std::fmt::Debug for Loadout {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.tools.keys()).finish()
+        f.debug_list().entries(self.active.keys()).finish()
     }
 }
 
 impl Loadout {
-    /// The active tools of a snapshot; names that nobody registered are left out.
+    /// Pins the tools of a snapshot.
     #[must_use]
-    pub fn new(
-        snapshot: &Snapshot,
-        active: &[String],
-        services: &ToolServices,
-        scene: ToolScene,
-        prompt: &PromptOptions,
-    ) -> Self {
+    pub fn new(parts: LoadoutParts) -> Self {
         let tool = |name: &String| {
-            let tool = Arc::clone(snapshot.tool(name)?);
-            let schema = ArgumentSchema::new(tool.spec.parameters.clone());
-            let tool = RegisteredTool {
-                tool,
-                schema,
-                services: Arc::clone(services),
-                scene: scene.clone(),
-            };
-            Some((name.clone(), Arc::new(tool)))
+            let tool = parts.snapshot.tool(name)?;
+            Some((name.clone(), Arc::new(RegisteredTool::new(tool, &parts))))
         };
-        let tools: IndexMap<_, _> = active.iter().filter_map(tool).collect();
-        let specs: Vec<&ToolSpec> = tools.values().map(|tool| &tool.tool.spec).collect();
-        let declarations = specs.iter().map(|spec| declaration(spec)).collect();
-        let inputs = PromptInputs::new(prompt, &specs, &BTreeSet::new());
-        let sections = sections(&inputs);
-        Self {
-            snapshot: snapshot.number(),
-            tools,
-            scene,
-            declarations,
-            inputs,
-            sections,
-        }
+        let active: IndexMap<_, _> = parts.tools.active.iter().filter_map(tool).collect();
+        let mut loadout = Self {
+            active,
+            called: Mutex::default(),
+            changes: None,
+            hidden: Arc::default(),
+            declarations: Vec::new(),
+            inputs: PromptInputs::default(),
+            sections: Vec::new(),
+            parts: Arc::new(parts),
+        };
+        loadout.tell();
+        loadout
     }
 
-    /// Whether this loadout is what `new` would make; the prompt options of a session do not change.
+    /// The same tools, of which the model is told what tools want (`extensions.md` §4.3).
     #[must_use]
-    pub fn is_current(&self, snapshot: &Snapshot, active: &[String], scene: &ToolScene) -> bool {
-        self.snapshot == snapshot.number()
-            && self.scene == *scene
-            && self
-                .tools
-                .keys()
-                .eq(active.iter().filter(|name| snapshot.tool(name).is_some()))
+    pub fn changed(&self, changes: LoadoutChanges) -> Self {
+        let hidden = changes.hidden_declarations.iter();
+        let hidden = hidden.filter(|name| self.active.contains_key(*name));
+        let mut loadout = Self {
+            parts: Arc::clone(&self.parts),
+            active: self.active.clone(),
+            called: Mutex::default(),
+            hidden: Arc::new(hidden.cloned().collect()),
+            changes: Some(changes),
+            declarations: Vec::new(),
+            inputs: PromptInputs::default(),
+            sections: Vec::new(),
+        };
+        loadout.tell();
+        loadout
+    }
+
+    fn tell(&mut self) {
+        let specs: Vec<&ToolSpec> = self.active.values().map(|tool| &tool.tool.spec).collect();
+        let told = self.changes.as_ref().map(|changes| &changes.descriptions);
+        let declaration = |spec: &&ToolSpec| {
+            let described = told.and_then(|told| told.get(&spec.name));
+            declaration(spec, described)
+        };
+        self.declarations = specs.iter().map(declaration).collect();
+        self.inputs = PromptInputs::new(&self.parts.prompt, &specs, &self.hidden);
+        self.sections = sections(&self.inputs);
+    }
+
+    /// Whether the tools are still those; the prompt options of a session do not change.
+    #[must_use]
+    pub fn is_current(&self, snapshot: &Snapshot, revision: u64) -> bool {
+        self.parts.snapshot.number() == snapshot.number() && self.parts.tools.revision == revision
+    }
+
+    /// What tools may know of the session.
+    #[must_use]
+    pub fn scene(&self) -> &ToolScene {
+        &self.parts.scene
+    }
+
+    /// What tools said of the declarations.
+    #[must_use]
+    pub fn changes(&self) -> Option<&LoadoutChanges> {
+        self.changes.as_ref()
     }
 
     /// What the model is told of the tools (M2).
@@ -97,31 +152,96 @@ impl Loadout {
         &self.inputs
     }
 
+    /// Names of declared tools that requests leave out, in every system message (T23).
+    #[must_use]
+    pub fn hidden(&self) -> &Arc<BTreeSet<String>> {
+        &self.hidden
+    }
+
     /// The sections of the prompt, in order.
     #[must_use]
     pub fn sections(&self) -> &[(String, String)] {
         &self.sections
     }
 
-    /// The tool of that name.
+    /// The tool of that name, if it is within reach.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<Arc<dyn ToolRunner>> {
-        self.tools
-            .get(name)
-            .map(|tool| Arc::clone(tool) as Arc<dyn ToolRunner>)
+    pub fn get(&self, name: &str, reach: Reach) -> Option<Arc<dyn ToolRunner>> {
+        let found = match (self.active.get(name), reach) {
+            (Some(tool), Reach::Declared) => Arc::clone(tool),
+            (None, Reach::Declared) => return None,
+            (_, Reach::Callable) if !self.is_callable(name) => return None,
+            (Some(tool), Reach::Callable) => Arc::clone(tool),
+            (None, Reach::Callable) => self.called(name)?,
+        };
+        Some(found)
     }
 
-    /// All names.
+    /// Names of the tools within reach.
     #[must_use]
-    pub fn names(&self) -> Vec<String> {
-        self.tools.keys().cloned().collect()
+    pub fn names(&self, reach: Reach) -> Vec<String> {
+        let callable = |name: &&String| self.is_callable(name);
+        match reach {
+            Reach::Declared => self.active.keys().cloned().collect(),
+            Reach::Callable => {
+                let registered = self.parts.tools.registered.iter();
+                registered.filter(callable).cloned().collect()
+            }
+        }
+    }
+
+    /// Tools to be asked what they want to change, unless they were.
+    #[must_use]
+    pub fn to_ask(&self) -> Vec<Arc<Registered<ToolSpec>>> {
+        let all = self.active.values().map(|tool| &tool.tool);
+        let asked = all.filter(|tool| self.changes.is_none() && tool.spec.prepares_loadout);
+        asked.cloned().collect()
+    }
+
+    /// The tools as those that are asked see them.
+    #[must_use]
+    pub fn view(&self) -> LoadoutView {
+        let tool = |name: &String| Some(self.parts.snapshot.tool(name)?.spec.clone());
+        LoadoutView {
+            declared: self.names(Reach::Declared),
+            callable: self.names(Reach::Callable),
+            registered: self
+                .parts
+                .tools
+                .registered
+                .iter()
+                .filter_map(tool)
+                .collect(),
+        }
+    }
+
+    /// By exposure (T22): what the model is told of directly while that is so, what is for scripts
+    /// whenever it is registered.
+    fn is_callable(&self, name: &str) -> bool {
+        let tool = self.parts.snapshot.tool(name);
+        tool.is_some_and(|tool| match tool.spec.exposure {
+            Exposure::Direct => self.active.contains_key(name),
+            Exposure::Codemode | Exposure::Deferred => self.parts.tools.registered.contains(name),
+            Exposure::ModelOnly | Exposure::Hidden => false,
+        })
+    }
+
+    fn called(&self, name: &str) -> Option<Arc<RegisteredTool>> {
+        let mut called = self.called.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tool) = called.get(name) {
+            return Some(Arc::clone(tool));
+        }
+        let tool = RegisteredTool::new(self.parts.snapshot.tool(name)?, &self.parts);
+        let tool = Arc::new(tool);
+        called.insert(name.to_owned(), Arc::clone(&tool));
+        Some(tool)
     }
 }
 
-fn declaration(spec: &ToolSpec) -> Tool {
+fn declaration(spec: &ToolSpec, described: Option<&String>) -> Tool {
     Tool {
         name: spec.name.clone(),
-        description: spec.description.clone(),
+        description: described.unwrap_or(&spec.description).clone(),
         parameters: spec.parameters.clone(),
         constrained_sampling: spec.constrained_sampling.clone(),
     }
@@ -135,6 +255,15 @@ struct RegisteredTool {
 }
 
 impl RegisteredTool {
+    fn new(tool: &Arc<Registered<ToolSpec>>, parts: &LoadoutParts) -> Self {
+        Self {
+            tool: Arc::clone(tool),
+            schema: ArgumentSchema::new(tool.spec.parameters.clone()),
+            services: Arc::clone(&parts.services),
+            scene: parts.scene.clone(),
+        }
+    }
+
     fn host(&self, scope: CallScope) -> Host {
         Host::from_shared((self.services)(self.tool.source(), scope))
     }
@@ -157,18 +286,23 @@ impl ToolRunner for RegisteredTool {
 
     fn execute(
         &self,
-        call_id: &str,
         arguments: Map<String, Value>,
-        updates: Updates,
-        cancel: CancellationToken,
+        call: Running,
     ) -> BoxFuture<'static, Result<ToolResult, Error>> {
+        let Running {
+            call_id,
+            updates,
+            calls,
+            cancel,
+        } = call;
         let scope = CallScope::Tool {
-            call_id: call_id.to_owned(),
+            call_id: call_id.clone(),
+            calls: Arc::new(calls),
         };
         let ctx = CallCtx::new(Arc::new(ToolCaller { updates, cancel }), self.host(scope));
         let tool = Arc::clone(&self.tool);
         let execute = ToolExecute {
-            tool_call_id: call_id.to_owned(),
+            tool_call_id: call_id,
             input: arguments,
             scene: self.scene.clone(),
         };

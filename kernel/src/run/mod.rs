@@ -18,6 +18,7 @@ mod convert;
 mod hooks;
 mod images;
 mod loadout;
+mod nested;
 mod repair;
 mod request;
 
@@ -29,8 +30,8 @@ use tokio_util::sync::CancellationToken;
 use crate::agent;
 
 pub use compact::{Ending, compact};
-pub use host::{ModelHost, PluginHost, QueueHost, RunHost, Selection, TreeHost};
-pub use loadout::{Loadout, ToolServices};
+pub use host::{ModelHost, PluginHost, QueueHost, RunHost, Selection, ToolHost, TreeHost};
+pub use loadout::{Loadout, LoadoutParts, ToolServices, ToolSet};
 pub use navigate::{Arrival, NavigateError, NavigateOptions, navigate};
 pub use repair::{Transcript, repair_notice};
 pub use request::{Assembly, RequestView};

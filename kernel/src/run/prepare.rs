@@ -32,6 +32,7 @@ pub(super) async fn prepare<H: RunHost>(
     cancel: &CancellationToken,
     trigger: Message,
 ) -> Prepared {
+    hooks::prepare_loadout(host, cancel).await;
     let hooks::Start {
         messages,
         mut edits,

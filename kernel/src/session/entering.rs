@@ -206,6 +206,7 @@ impl Session {
     }
 
     async fn run(&self, claimed: &Claimed, trigger: Trigger, preflight: Preflight) -> PromptEnd {
+        lock(&self.0.state).tools.run_starts();
         let message = trigger.into_message(self.0.now());
         let started = || preflight.tell(Disposition::Started);
         let end = run::run(&self.0, message, &claimed.cancel, started).await;

@@ -1,6 +1,7 @@
 //! An open session: the only thing a front end talks to. It owns the tree, the queues and the
 //! selection, passes prompts through the pipeline, and starts runs.
 
+mod active;
 mod claim;
 mod compact;
 mod custom;
@@ -14,9 +15,11 @@ mod queue;
 mod queueing;
 mod reading;
 mod run_host;
+mod selection;
 mod services;
 mod state;
 mod system_prompt;
+mod tools;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,8 +45,9 @@ use crate::tree::{EntryBody, Header, ModelChange, SessionTree, ThinkingLevelChan
 
 pub use events::Subscription;
 pub use queue::Delivery;
-pub use state::{DEFAULT_TOOLS, ToolSelection};
+pub use selection::{DEFAULT_TOOLS, ToolSelection};
 
+use active::ActiveTools;
 use claim::{Claims, Standing};
 use entering::{Asked, Entered, Preflight, Trigger};
 use events::Subscribers;
@@ -154,7 +158,6 @@ struct Shared {
     closed: AtomicBool,
     subscribers: Subscribers,
     reports: Mutex<Vec<HandlerFailure>>,
-    tools: ToolSelection,
     prompt: PromptOptions,
     notices: Vec<String>,
     cwd: PathBuf,
@@ -194,8 +197,8 @@ impl Session {
             state: Mutex::new(State {
                 model,
                 level,
+                tools: ActiveTools::new(tools, &equipment.registry.snapshot()),
                 loadout: None,
-                selected: None,
                 prompt_edits: PromptEdits::default(),
                 recovered: false,
             }),
@@ -209,12 +212,12 @@ impl Session {
             closed: AtomicBool::default(),
             subscribers: Subscribers::default(),
             reports: Mutex::default(),
-            tools,
             prompt,
             notices,
             cwd,
             equipment,
         };
+        shared.restore_tools();
         let session = Self(Arc::new(shared));
         let event = json!({"type": "session_start", "reason": reason});
         session.tell(HookPoint::SessionStart, &event).await;

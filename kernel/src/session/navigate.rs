@@ -1,6 +1,6 @@
 //! Going to another place of the session's tree, and the names of places (`kernel.md` §6.7, S25).
 
-use super::{Session, lock};
+use super::Session;
 use crate::run::{self, Arrival, NavigateError, NavigateOptions};
 use crate::tree::{EntryId, TreeError};
 
@@ -22,7 +22,8 @@ impl Session {
         let arrival = run::navigate(&self.0, target.clone(), options, &cancel).await;
         self.0.run_boundary();
         if arrival.is_ok() {
-            self.restore_tools();
+            // The tools of the branch are in force from here on (T24).
+            self.0.restore_tools();
         }
         // What cannot be stored now is held on, for the next run to say.
         let _held = self.0.flush_held().await;
@@ -31,12 +32,6 @@ impl Session {
         let arrival = arrival?;
         arrival.tell(&self.0, &cancel).await;
         Ok(arrival)
-    }
-
-    /// The tools of the branch are in force from here on (T24). What is active follows from the registry
-    /// alone so far, so they only have to be looked at afresh.
-    fn restore_tools(&self) {
-        lock(&self.0.state).loadout = None;
     }
 
     /// Names an entry; `None` or an empty text takes the name away.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Session, lock};
 use crate::prompt::{PromptInputs, rendered, sections};
-use crate::run::ModelHost;
+use crate::run::ToolHost;
 
 impl Session {
     /// The prompt as one text, without what `context` and request handlers make of it.

@@ -15,6 +15,7 @@ mod edit;
 mod navigate;
 mod nodes;
 mod projection;
+mod prompts;
 
 mod bridge;
 mod damage;

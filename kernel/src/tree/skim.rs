@@ -25,6 +25,13 @@ pub(super) fn whole(line: &[u8]) -> Option<Skimmed<'_>> {
     closes(rest).then_some(head)
 }
 
+/// The role of a message entry that says it first. The line may be cut off behind it.
+pub(super) fn role(line: &[u8]) -> Option<&str> {
+    let (_, rest) = head_and_rest(line)?;
+    let (role, _) = string(rest.strip_prefix(b",\"message\":{\"role\":\"")?)?;
+    Some(role)
+}
+
 fn head_and_rest(line: &[u8]) -> Option<(Skimmed<'_>, &[u8])> {
     let (kind, rest) = string(line.strip_prefix(b"{\"type\":\"")?)?;
     let (id, rest) = string(rest.strip_prefix(b",\"id\":\"")?)?;

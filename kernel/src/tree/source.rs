@@ -114,6 +114,17 @@ impl Line {
             }
         }
     }
+
+    /// No more than the first bytes, as stored.
+    pub(super) fn beginning(&self, limit: u64) -> io::Result<Cow<'_, [u8]>> {
+        match self {
+            Self::Own(_) => self.bytes(),
+            Self::Stored { source, range } => {
+                let end = range.end.min(range.start + limit);
+                Ok(Cow::Owned(source.read(range.start..end)?))
+            }
+        }
+    }
 }
 
 /// How much is read at once: what a processor's nearer cache holds.

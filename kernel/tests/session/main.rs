@@ -17,3 +17,4 @@ mod prompt;
 mod provider_hooks;
 mod services;
 mod start;
+mod tools;

@@ -1,9 +1,11 @@
 //! Tolerant reading of stored and foreign JSON: a field of the wrong type reads as its default
 //! instead of making the whole message unreadable (`kernel.md` M8, M18). Writing is exact.
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serializer};
 use serde_json::Value;
+
+use crate::message::Content;
 
 /// Reads `T`, or its default when the value has another shape.
 pub(crate) fn field<'de, D, T>(deserializer: D) -> Result<T, D::Error>
@@ -27,6 +29,29 @@ where
             .collect(),
         _ => Vec::new(),
     })
+}
+
+/// Reads the content of a result: blocks, one text, or nothing. Anything else is its author's mistake.
+pub(crate) fn content<'de, D>(deserializer: D) -> Result<Vec<Content>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    Ok(new_content(deserializer)?.unwrap_or_default())
+}
+
+/// As [`content`], where null means that it stays.
+pub(crate) fn new_content<'de, D>(deserializer: D) -> Result<Option<Vec<Content>>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    match Value::deserialize(deserializer)? {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(vec![Content::text(text)])),
+        Value::Array(items) => Ok(Some(items.into_iter().map(Content::from).collect())),
+        _ => Err(D::Error::custom(
+            "`content` is neither a text nor a list of blocks",
+        )),
+    }
 }
 
 /// Reads a whole number from any JSON number, else 0. JavaScript writes `1e3` and `3.0` too.

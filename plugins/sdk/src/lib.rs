@@ -60,6 +60,7 @@ pub mod hook;
 
 pub mod command;
 pub mod history;
+pub mod loadout;
 pub mod provider;
 pub mod tool;
 

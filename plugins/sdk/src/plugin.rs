@@ -187,6 +187,9 @@ impl Plugin {
                         )
                     }
                     "prepare" => answer(&tool.prepare(serde_json::from_slice(&call.payload)?)),
+                    "prepare_loadout" => {
+                        answer(&tool.prepare_loadout(serde_json::from_slice(&call.payload)?)?)
+                    }
                     op => Err(Error::unsupported(&format!("the tool operation \"{op}\""))),
                 }
             }

@@ -9,6 +9,8 @@ use serde_json::{Map, Value};
 
 use crate::error::Error;
 use crate::host::Host;
+use crate::lenient;
+use crate::loadout::{LoadoutChanges, LoadoutView};
 use crate::message::{Content, Usage};
 use crate::plugin::CallCtx;
 
@@ -23,6 +25,16 @@ pub trait Tool: Send + Sync + 'static {
     /// Brings old argument shapes of resumed sessions into today's, before validation.
     fn prepare(&self, arguments: Value) -> Value {
         arguments
+    }
+
+    /// Says what is to be changed of what the model is told of the tools. Called when the tools in
+    /// force have changed, while this one is active, if its declaration says [`ToolSpec::prepares_loadout`].
+    ///
+    /// # Errors
+    /// Are reported; nothing is changed then.
+    fn prepare_loadout(&self, loadout: LoadoutView) -> Result<LoadoutChanges, Error> {
+        let _ = loadout;
+        Ok(LoadoutChanges::default())
     }
 
     /// Does the work. An error is an answer to the model, not a failure of the run.
@@ -70,6 +82,12 @@ pub struct ToolSpec {
     /// The tool wants its arguments before validation (operation `prepare`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub prepares: bool,
+    /// Group of tools it belongs to: `{name, aliases?, description?, instructions?}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<Value>,
+    /// The tool may change what the model is told of the tools (operation `prepare_loadout`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub prepares_loadout: bool,
 }
 
 impl ToolSpec {
@@ -102,6 +120,20 @@ impl ToolSpec {
     #[must_use]
     pub fn prepares(mut self) -> Self {
         self.prepares = true;
+        self
+    }
+
+    /// Sets who may see and call the tool.
+    #[must_use]
+    pub fn exposed(mut self, exposure: Exposure) -> Self {
+        self.exposure = exposure;
+        self
+    }
+
+    /// Asks to be told of the tools in force.
+    #[must_use]
+    pub fn prepares_loadout(mut self) -> Self {
+        self.prepares_loadout = true;
         self
     }
 
@@ -146,6 +178,7 @@ pub enum ExecutionMode {
 #[serde(rename_all = "camelCase", default)]
 pub struct ToolResult {
     /// For the model.
+    #[serde(deserialize_with = "lenient::content")]
     pub content: Vec<Content>,
     /// For user interfaces; stored, not sent.
     #[serde(skip_serializing_if = "Option::is_none")]

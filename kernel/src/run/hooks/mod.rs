@@ -4,6 +4,7 @@
 
 mod compaction;
 mod context;
+mod loadout;
 mod message;
 mod provider;
 mod start;
@@ -21,6 +22,7 @@ use crate::registry::{Callers, Dispatcher, HookPoint, Snapshot, Source};
 
 pub(super) use compaction::{Supplied, before_compact, compact_failed, compacted};
 pub(super) use context::context;
+pub(super) use loadout::prepare_loadout;
 pub(super) use message::message_end;
 pub(super) use provider::provider;
 pub(super) use start::{Start, before_agent_start};

@@ -3,14 +3,13 @@
 use std::ops::ControlFlow;
 
 use pliant_sdk::Error;
-use pliant_sdk::hook::ToolCallAnswer;
-use pliant_sdk::message::ToolCall;
+use pliant_sdk::hook::{ToolCallAnswer, ToolResultPatch};
 use pliant_sdk::tool::ToolResult;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::with_handlers;
-use crate::agent::Verdict;
+use crate::agent::{Call, Verdict};
 use crate::registry::HookPoint;
 use crate::run::RunHost;
 
@@ -19,26 +18,32 @@ use crate::run::RunHost;
 pub(in crate::run) async fn tool_call<H: RunHost>(
     host: &H,
     cancel: &CancellationToken,
-    call: &ToolCall,
+    call: &Call,
     arguments: Map<String, Value>,
 ) -> Result<Verdict, Error> {
-    with_handlers(host, cancel, HookPoint::ToolCall, Ok(Verdict::Run(arguments)), async |dispatcher, verdict| {
-        let mut verdict = verdict?;
-        let payload = |verdict: &Verdict| {
-            let input = match verdict {
-                Verdict::Run(input) => input.clone(),
-                Verdict::Block { .. } => Map::new(),
+    with_handlers(
+        host,
+        cancel,
+        HookPoint::ToolCall,
+        Ok(Verdict::Run(arguments)),
+        async |dispatcher, verdict| {
+            let mut verdict = verdict?;
+            let payload = |verdict: &Verdict| {
+                let input = match verdict {
+                    Verdict::Run(input) => input.clone(),
+                    Verdict::Block { .. } => Map::new(),
+                };
+                of_call(call, json!({"type": "tool_call", "input": input}))
             };
-            json!({"type": "tool_call", "toolCallId": call.id, "toolName": call.name, "input": input})
-        };
-        match dispatcher.each(&mut verdict, payload, judge).await {
-            Ok(()) => Ok(verdict),
-            Err(failure) => Err(Error::failed(format!(
-                "The call was blocked, because a tool_call handler of \"{}\" failed: {}",
-                failure.source.name, failure.error
-            ))),
-        }
-    })
+            match dispatcher.each(&mut verdict, payload, judge).await {
+                Ok(()) => Ok(verdict),
+                Err(failure) => Err(Error::failed(format!(
+                    "The call was blocked, because a tool_call handler of \"{}\" failed: {}",
+                    failure.source.name, failure.error
+                ))),
+            }
+        },
+    )
     .await
 }
 
@@ -69,58 +74,73 @@ fn judge(verdict: &mut Verdict, answer: Value) -> Result<ControlFlow<()>, Error>
 pub(in crate::run) async fn tool_result<H: RunHost>(
     host: &H,
     cancel: &CancellationToken,
-    call: &ToolCall,
+    call: &Call,
     arguments: &Map<String, Value>,
     result: ToolResult,
 ) -> ToolResult {
-    with_handlers(host, cancel, HookPoint::ToolResult, result, async |dispatcher, mut result| {
-        let payload = |result: &ToolResult| {
-            json!({
-                "type": "tool_result", "toolCallId": call.id, "toolName": call.name, "input": arguments,
-                "content": result.content, "details": result.details,
-                "structuredContent": result.structured_content, "isError": result.is_error,
-            })
-        };
-        let take = |result: &mut ToolResult, answer: Value| {
-            patch(result, answer);
-            Ok(ControlFlow::Continue(()))
-        };
-        let _ = dispatcher.each(&mut result, payload, take).await;
-        result
-    })
+    with_handlers(
+        host,
+        cancel,
+        HookPoint::ToolResult,
+        result,
+        async |dispatcher, mut result| {
+            let payload = |result: &ToolResult| {
+                let mut payload = of_call(
+                    call,
+                    json!({
+                        "type": "tool_result", "input": arguments, "content": result.content,
+                        "details": result.details, "isError": result.is_error,
+                    }),
+                );
+                if let Some(structured) = &result.structured_content {
+                    payload["structuredContent"] = structured.clone();
+                }
+                if let Some(usage) = &result.usage {
+                    payload["usage"] = json!(usage);
+                }
+                payload
+            };
+            let take = |result: &mut ToolResult, answer: Value| {
+                patch(result, answer)?;
+                Ok(ControlFlow::Continue(()))
+            };
+            let _ = dispatcher.each(&mut result, payload, take).await;
+            result
+        },
+    )
     .await
 }
 
+/// Adds what an event says of the call that it is about.
+fn of_call(call: &Call, mut payload: Value) -> Value {
+    payload["toolCallId"] = json!(call.asked.id);
+    payload["toolName"] = json!(call.asked.name);
+    if let Some(parent) = &call.parent {
+        payload["parentToolCallId"] = json!(parent);
+    }
+    payload
+}
+
 /// Field by field, no deep merge; new content without structured content drops the latter (T4).
-fn patch(result: &mut ToolResult, answer: Value) {
-    let Value::Object(mut answer) = answer else {
-        return;
-    };
-    let structured = answer
-        .remove("structuredContent")
-        .filter(|value| !value.is_null());
-    if let Some(content) = answer
-        .remove("content")
-        .and_then(|value| serde_json::from_value(value).ok())
-    {
+fn patch(result: &mut ToolResult, answer: Value) -> Result<(), Error> {
+    let ToolResultPatch {
+        content,
+        details,
+        structured_content,
+        is_error,
+        usage,
+    } = serde_json::from_value(answer).map_err(|error| {
+        Error::invalid(format!("its answer does not change the result: {error}"))
+    })?;
+    if let Some(content) = content {
         result.content = content;
         result.structured_content = None;
     }
-    if structured.is_some() {
-        result.structured_content = structured;
-    }
-    if let Some(details) = answer.remove("details").filter(|value| !value.is_null()) {
-        result.details = Some(details);
-    }
-    if let Some(is_error) = answer.get("isError").and_then(Value::as_bool) {
-        result.is_error = is_error;
-    }
-    if let Some(usage) = answer
-        .remove("usage")
-        .and_then(|value| serde_json::from_value(value).ok())
-    {
-        result.usage = usage;
-    }
+    result.structured_content = structured_content.or(result.structured_content.take());
+    result.details = details.or(result.details.take());
+    result.is_error = is_error.unwrap_or(result.is_error);
+    result.usage = usage.or(result.usage.take());
+    Ok(())
 }
 
 #[cfg(test)]
@@ -131,7 +151,7 @@ mod tests {
     fn new_content_without_structured_content_drops_the_latter() {
         // extensions §9.6
         let mut result = ToolResult::text("a").with_structured(json!(1));
-        patch(&mut result, json!({"isError": true}));
+        patch(&mut result, json!({"isError": true})).unwrap();
         assert_eq!(
             (result.is_error, result.structured_content.clone()),
             (true, Some(json!(1)))
@@ -139,10 +159,23 @@ mod tests {
         patch(
             &mut result,
             json!({"content": [{"type": "text", "text": "b"}]}),
-        );
+        )
+        .unwrap();
         assert_eq!(
             (result.content[0].as_text(), result.structured_content),
             (Some("b"), None)
         );
+    }
+
+    #[test]
+    fn a_patch_of_another_shape_changes_nothing_and_is_a_failure_of_its_handler() {
+        // T15
+        let mut result = ToolResult::text("a");
+        for wrong in [json!(3), json!({"content": 3}), json!({"isError": "yes"})] {
+            patch(&mut result, wrong).unwrap_err();
+        }
+        assert_eq!(result, ToolResult::text("a"));
+        patch(&mut result, json!({"content": "b"})).unwrap();
+        assert_eq!(result, ToolResult::text("b"));
     }
 }

@@ -3,6 +3,7 @@
 mod models;
 mod plugins;
 mod queues;
+mod tools;
 mod tree;
 
 use std::sync::Arc;

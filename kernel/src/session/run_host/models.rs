@@ -1,4 +1,4 @@
-//! The model, the tools and the settings of requests as a run sees them.
+//! The model and the settings of requests as a run sees them.
 
 use std::sync::Arc;
 
@@ -7,9 +7,7 @@ use pliant_sdk::{Error, Model};
 
 use crate::compaction::CompactionSettings;
 use crate::models::ModelClient;
-use crate::prompt::PromptEdits;
-use crate::registry::Snapshot;
-use crate::run::{Loadout, ModelHost, RetryPolicy, Selection, ToolServices};
+use crate::run::{ModelHost, RetryPolicy, Selection};
 use crate::session::{Shared, lock};
 
 impl ModelHost for Arc<Shared> {
@@ -65,43 +63,5 @@ impl ModelHost for Arc<Shared> {
 
     fn branch_summary_reserve(&self) -> Option<u64> {
         self.equipment.settings.count("branchSummary.reserveTokens")
-    }
-
-    fn loadout(&self, snapshot: &Arc<Snapshot>) -> Arc<Loadout> {
-        let mut state = lock(&self.state);
-        let known = |name: &String| snapshot.tool(name).is_some();
-        let active = match &state.selected {
-            Some(names) => names.iter().filter(|name| known(name)).cloned().collect(),
-            None => self.tools.active(snapshot),
-        };
-        let scene = state.scene(&self.cwd.display().to_string());
-        if let Some(loadout) = &state.loadout
-            && loadout.is_current(snapshot, &active, &scene)
-        {
-            return Arc::clone(loadout);
-        }
-        // Weak: the session keeps the loadout, whose tools hold this.
-        let (session, host) = (Arc::downgrade(self), Arc::clone(&self.equipment.host));
-        let services: ToolServices = Arc::new(move |source, scope| match session.upgrade() {
-            Some(session) => session.source_services(source, scope),
-            None => host.for_source(source, None),
-        });
-        let loadout = Arc::new(Loadout::new(
-            snapshot,
-            &active,
-            &services,
-            scene,
-            &self.prompt,
-        ));
-        state.loadout = Some(Arc::clone(&loadout));
-        loadout
-    }
-
-    fn note_prompt(&self, edits: PromptEdits) {
-        lock(&self.state).prompt_edits = edits;
-    }
-
-    fn select_tools(&self, names: &[String]) {
-        lock(&self.state).selected = Some(names.to_vec());
     }
 }

@@ -5,13 +5,14 @@
 mod messages;
 mod prompt;
 mod state;
+mod tools;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use pliant_sdk::error::code;
-use pliant_sdk::host::BoxFuture;
+use pliant_sdk::host::{BoxFuture, ByteStream};
 use pliant_sdk::{Error, Model};
 use serde_json::Value;
 
@@ -32,12 +33,21 @@ enum Allowed {
     Anywhere,
     /// Commands of the user.
     InCommands,
+    /// Running tools.
+    InTools,
 }
 
 impl Allowed {
     fn check(self, service: &str, scope: &CallScope) -> Result<(), Error> {
         match (self, scope) {
             (Self::Anywhere, _) | (Self::InCommands, CallScope::Command) => Ok(()),
+            (Self::InTools, CallScope::Tool { .. }) => Ok(()),
+            (Self::InTools, _) => Err(Error::new(
+                code::UNAVAILABLE,
+                format!(
+                    "{service} can be used in a running tool only: the call belongs to the call that makes it."
+                ),
+            )),
             (Self::InCommands, _) => Err(Error::new(
                 code::UNAVAILABLE,
                 format!(
@@ -49,7 +59,21 @@ impl Allowed {
 }
 
 /// All groups.
-const GROUPS: &[&[Service]] = &[state::SERVICES, messages::SERVICES, prompt::SERVICES];
+const GROUPS: &[&[Service]] = &[
+    state::SERVICES,
+    messages::SERVICES,
+    prompt::SERVICES,
+    tools::SERVICES,
+];
+
+/// A service that answers a stream.
+struct StreamService {
+    name: &'static str,
+    allowed: Allowed,
+    open: fn(Ask) -> Result<ByteStream, Error>,
+}
+
+const STREAMS: &[StreamService] = tools::STREAMS;
 
 fn all() -> impl Iterator<Item = &'static Service> {
     GROUPS.iter().copied().flatten()
@@ -111,6 +135,24 @@ impl Actions for Shared {
             Ok(()) => (service.run)(self, ask),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
+    }
+
+    fn open(
+        self: Arc<Self>,
+        name: &str,
+        ask: Ask,
+    ) -> BoxFuture<'static, Result<ByteStream, Error>> {
+        let service = STREAMS.iter().find(|service| service.name == name);
+        let opened = match service {
+            None => Err(Error::unsupported(&format!(
+                "the streaming service \"{name}\""
+            ))),
+            Some(service) => self
+                .check_open(name)
+                .and_then(|()| service.allowed.check(name, &ask.scope))
+                .and_then(|()| (service.open)(ask)),
+        };
+        Box::pin(std::future::ready(opened))
     }
 }
 

@@ -7,7 +7,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::message::Content;
+use crate::lenient;
+use crate::message::{Content, Usage};
 use crate::session::MessageDraft;
 
 /// An event with a typed payload and answer.
@@ -102,8 +103,14 @@ pub struct ToolResultEvent {
     pub content: Vec<Content>,
     /// Data for user interfaces.
     pub details: Option<Value>,
+    /// Data for programs that call the tool.
+    pub structured_content: Option<Value>,
     /// The tool failed.
     pub is_error: bool,
+    /// Model usage inside the tool.
+    pub usage: Option<Usage>,
+    /// The call that made this one, for nested calls.
+    pub parent_tool_call_id: Option<String>,
 }
 hook!(ToolResultEvent, "tool_result", ToolResultPatch);
 
@@ -111,8 +118,11 @@ hook!(ToolResultEvent, "tool_result", ToolResultPatch);
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ToolResultPatch {
-    /// New content.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// New content. Without new structured content the old one is dropped.
+    #[serde(
+        deserialize_with = "lenient::new_content",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub content: Option<Vec<Content>>,
     /// New details.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,6 +133,9 @@ pub struct ToolResultPatch {
     /// New error flag.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
+    /// New usage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
 }
 
 /// The user typed something (`input`); raw text, before skills and templates.

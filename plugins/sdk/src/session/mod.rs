@@ -4,6 +4,7 @@
 mod messages;
 mod prompt;
 mod state;
+mod tools;
 
 use crate::host::Host;
 
@@ -11,6 +12,7 @@ pub use messages::{
     AppendEntry, MessageDraft, MessageOptions, SendAs, SendMessage, SendUserMessage,
     UserMessageOptions,
 };
+pub use tools::{CallPiece, CalledTool, ToolInfo};
 
 /// The session behind a call. It holds nothing, so what it answers is of the moment.
 #[derive(Debug, Clone, Copy)]
