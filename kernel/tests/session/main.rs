@@ -7,6 +7,7 @@
 mod heard;
 mod support;
 
+mod asking;
 mod bash;
 mod boundary;
 mod compaction;
@@ -18,5 +19,6 @@ mod previews;
 mod prompt;
 mod provider_hooks;
 mod services;
+mod start;
 mod tools;
 mod turns;
