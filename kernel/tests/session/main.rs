@@ -10,4 +10,5 @@ mod compaction;
 mod context;
 mod prompt;
 mod provider_hooks;
+mod requests;
 mod services;
