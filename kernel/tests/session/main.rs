@@ -8,6 +8,7 @@ mod support;
 
 mod compaction;
 mod context;
+mod messages;
 mod prompt;
 mod provider_hooks;
 mod requests;
