@@ -134,7 +134,12 @@ static OVERFLOW: Patterns = Patterns::of(&[
     "maximum (context|prompt) length|context (window|length|size) (exceeded|is)|input token limit",
     "context_length_exceeded|model_context_window_exceeded|request_too_large",
     "token limit exceeded|too many (input )?tokens|reduce the length of",
-    r"^\s*413\b",
+    // Wordings of single services (`providers.md` §7.4).
+    "exceed(s|ed) max (context )?length|maximum allowed input length",
+    "input token count.* exceeds the maximum|range of input length should be",
+    "longer than the model'?s context length|greater than the context length",
+    r"exceeds the limit of \d+|context window exceeds limit|exceeded model token limit",
+    r"^\s*413\b|API error \(413\)",
 ]);
 
 /// What sounds like [`OVERFLOW`] and is load.
@@ -207,6 +212,29 @@ mod tests {
         let mut answer = failed("503");
         answer.stop_reason = StopReason::Aborted;
         assert!(!is_retryable(&answer));
+    }
+
+    #[test]
+    fn every_service_is_understood_that_says_a_request_is_too_large() {
+        // R20
+        for (service, text) in pliant_tests::failures::OVERFLOWS {
+            assert!(is_overflow(&format!("400: {text}")), "{service}: {text}");
+            assert!(!is_retryable(&failed(text)), "{service}");
+        }
+        for text in [
+            "413 <html>Payload Too Large</html>",
+            "Mistral API error (413): too big",
+            "400: {\"code\":\"context_length_exceeded\"}",
+        ] {
+            assert!(is_overflow(text), "{text}");
+        }
+        for text in [
+            "429: Rate limit: exceeds the limit of 60 requests",
+            "Throttling error: Too many tokens, please wait before trying again.",
+            "Service unavailable: context length exceeded",
+        ] {
+            assert!(!is_overflow(text), "{text}");
+        }
     }
 
     #[test]
