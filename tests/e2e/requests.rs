@@ -212,3 +212,57 @@ fn headers_of_a_response_reach_who_waits_for_them() {
     assert_eq!(answers(&output), ["message_start", "message_end"]);
     assert_eq!(server.finish().len(), 2);
 }
+
+/// What handlers hear they throw, for a report is seen in the stream of events.
+const HANDLERS: &str = r#"
+on("context", |event, ctx| {
+    event.messages.push(#{ role: "user", content: "(in one word)" });
+});
+on("before_provider_headers", |event, ctx| {
+    event.headers["x-tenant"] = "blue";
+    event.headers["accept"] = ();
+});
+on("before_provider_request", |event, ctx| {
+    let payload = event.payload;
+    payload.temperature = 0.5;
+    payload
+});
+on("after_provider_response", |event, ctx| {
+    throw `status ${event.status}, ${event.headers["x-served-by"]}`;
+});
+on("provider_stream_event", |event, ctx| {
+    if event.data == "[DONE]" { throw `${event.provider} is done`; }
+});
+"#;
+
+#[test]
+fn a_script_edits_what_a_compiled_wire_sends_and_hears_what_it_gets() {
+    // G6, G8, extensions §3.3
+    let server = ModelServer::start([reply::text("Yes.").header("x-served-by", "seven")]);
+    let home = TempHome::with_model(&server);
+    let handlers = home.write_agent("handlers.rhai", HANDLERS);
+    let handlers = handlers.display().to_string();
+    let run = home.json_prompt("Is it so?").args(["-e", &handlers]).run();
+    let reports = run.success().events_of("extension_error");
+    let [response, frame] = &reports[..] else {
+        panic!("two handlers throw, once each: {reports:?}");
+    };
+    for (report, told) in [(response, "status 200, seven"), (frame, "mock is done")] {
+        let error = report["error"].as_str().expect("a report has a text");
+        assert!(error.contains(told), "{error}");
+    }
+    let [request] = &server.finish()[..] else {
+        panic!("one request");
+    };
+    let said = |text: &str| ("user", text.to_owned());
+    assert_eq!(
+        request.conversation(),
+        [said("Is it so?"), said("(in one word)")]
+    );
+    assert!(request.system_prompt().contains("pliant"));
+    assert_eq!(request.header("x-tenant"), Some("blue"));
+    assert_eq!(request.header("authorization"), Some("Bearer test-key"));
+    assert_ne!(request.header("accept"), Some("application/json"));
+    assert_eq!(request.body["temperature"], 0.5);
+    assert_eq!(home.stored_messages().len(), 3);
+}
