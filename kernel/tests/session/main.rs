@@ -18,6 +18,7 @@ mod navigation;
 mod previews;
 mod prompt;
 mod provider_hooks;
+mod requests;
 mod services;
 mod start;
 mod tools;
