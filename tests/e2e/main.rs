@@ -10,6 +10,7 @@ mod model_server;
 mod plugins;
 mod prompt;
 mod repair;
+mod requests;
 mod resources;
 mod retry;
 mod scripts;

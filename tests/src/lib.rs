@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+pub mod failures;
 pub mod histories;
 pub mod model_server;
 pub mod reply;
@@ -33,8 +34,10 @@ pub mod table;
 pub mod wires;
 
 mod event_rules;
+mod gate;
 mod request_rules;
 
+pub use gate::Gate;
 pub use model_server::{MODEL, ModelServer, Request};
 pub use reply::Reply;
 

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::gate::Gate;
 use crate::reply::{self, Ending, Kind, Reply};
 use crate::request_rules::{self as rules, Conversations};
 use crate::wires::openai_completions::{self, Service};
@@ -255,6 +256,7 @@ struct State {
     wrong: Vec<String>,
     history_may_change: bool,
     open: Vec<TcpStream>,
+    gates: Vec<Gate>,
     closed: bool,
     checked: bool,
 }
@@ -278,6 +280,7 @@ impl Shared {
                 wrong: Vec::new(),
                 history_may_change: false,
                 open: Vec::new(),
+                gates: Vec::new(),
                 closed: false,
                 checked: false,
             }),
@@ -302,7 +305,15 @@ impl Shared {
         for connection in state.open.drain(..) {
             let _ = connection.shutdown(Shutdown::Both);
         }
+        state.gates.drain(..).for_each(|gate| gate.abandon());
         self.changed.notify_all();
+    }
+
+    /// A reply is about to stand at a gate; whether it may.
+    fn keep(&self, gate: &Gate) -> bool {
+        let mut state = self.state();
+        state.gates.push(gate.clone());
+        !state.closed
     }
 
     /// Waits; answers whether the server was closed meanwhile.
@@ -393,34 +404,47 @@ fn serve(connection: TcpStream, shared: &Shared) -> io::Result<()> {
 
 /// Sends one reply. An error ends the connection, which is what some replies want.
 fn send(turn: &Turn, client: &mut TcpStream, shared: &Shared) -> io::Result<()> {
-    match &turn.reply.kind {
+    let reply = &turn.reply;
+    wait_at(reply, 0, shared)?;
+    match &reply.kind {
         Kind::Silence => return fall_silent(shared),
-        Kind::Error { status, message } => {
-            let kind = "scripted_error";
-            return send_json(
-                client,
-                *status,
-                &json!({"error": {"message": message, "type": kind}}),
-            );
+        Kind::HangUp => return client.shutdown(Shutdown::Both),
+        Kind::Response {
+            status,
+            content_type,
+            body,
+        } => {
+            return send_whole(client, *status, content_type, &reply.headers, body);
         }
         Kind::Parts(_) | Kind::Raw(_) => {}
     }
-    client.write_all(
-        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n",
-    )?;
-    let events = turn.reply.stream(&turn.model, turn.first_call);
+    let head = head_of(200, "text/event-stream", &reply.headers);
+    client.write_all((head + "transfer-encoding: chunked\r\n\r\n").as_bytes())?;
+    let events = reply.stream(&turn.model, turn.first_call);
     for (at, event) in events.iter().enumerate() {
-        match turn.reply.ending {
+        if at > 0 {
+            wait_at(reply, at, shared)?;
+        }
+        match reply.ending {
             Ending::CutAfter(limit) if at == limit => return client.shutdown(Shutdown::Both),
+            Ending::CutWithin(limit, bytes) if at == limit => {
+                write!(
+                    client,
+                    "{:x}\r\n{}",
+                    event.len(),
+                    &event[..bytes.min(event.len())]
+                )?;
+                return client.shutdown(Shutdown::Both);
+            }
             Ending::HoldAfter(limit) if at == limit => return fall_silent(shared),
             _ => {}
         }
-        if !turn.reply.pause.is_zero() && shared.closed_within(turn.reply.pause) {
+        if !reply.pause.is_zero() && shared.closed_within(reply.pause) {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
         if at + 1 == events.len() {
             // Before the client can know the end, and ask again.
-            let said = turn.reply.said(turn.first_call);
+            let said = reply.said(turn.first_call);
             shared.state().conversations.said(turn.conversation, said);
         }
         write!(client, "{:x}\r\n{event}\r\n", event.len())?;
@@ -434,13 +458,39 @@ fn fall_silent(shared: &Shared) -> io::Result<()> {
     Err(io::ErrorKind::ConnectionAborted.into())
 }
 
+/// Stands at the gates before that event; an error when the server ends meanwhile.
+fn wait_at(reply: &Reply, event: usize, shared: &Shared) -> io::Result<()> {
+    for (_, gate) in reply.gates.iter().filter(|(at, _)| *at == event) {
+        if !shared.keep(gate) || !gate.pass() {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+    }
+    Ok(())
+}
+
 fn send_json(client: &mut TcpStream, status: u16, body: &Value) -> io::Result<()> {
-    let body = body.to_string();
-    let head = format!(
-        "HTTP/1.1 {status} Scripted\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-        body.len()
-    );
-    client.write_all((head + &body).as_bytes())
+    send_whole(client, status, "application/json", &[], &body.to_string())
+}
+
+fn send_whole(
+    client: &mut TcpStream,
+    status: u16,
+    content_type: &str,
+    headers: &[(String, String)],
+    body: &str,
+) -> io::Result<()> {
+    let head = head_of(status, content_type, headers);
+    let length = body.len();
+    client.write_all(format!("{head}content-length: {length}\r\n\r\n{body}").as_bytes())
+}
+
+/// The head of a response, up to what says how long it is.
+fn head_of(status: u16, content_type: &str, headers: &[(String, String)]) -> String {
+    let mut head = format!("HTTP/1.1 {status} Scripted\r\ncontent-type: {content_type}\r\n");
+    for (name, value) in headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head
 }
 
 /// Reads one request; nothing when the client has closed the connection between two.

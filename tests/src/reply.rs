@@ -5,21 +5,56 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::gate::Gate;
+
 /// One answer of the scripted model.
 #[derive(Debug, Clone)]
 pub struct Reply {
     pub(crate) kind: Kind,
     pub(crate) ending: Ending,
     pub(crate) pause: Duration,
-    usage: (u64, u64),
-    finish_reason: Option<&'static str>,
+    /// Where the stream waits: before that event.
+    pub(crate) gates: Vec<(usize, Gate)>,
+    /// Beside those that every response has.
+    pub(crate) headers: Vec<(String, String)>,
+    usage: Option<Usage>,
+    finish: Finish,
+    interleaved: bool,
+    /// Bytes before that event.
+    garbage: Vec<(usize, String)>,
+}
+
+/// Tokens, as the service counts them.
+#[derive(Debug, Clone, Copy)]
+struct Usage {
+    prompt: u64,
+    completion: u64,
+    cached: u64,
+    reasoning: u64,
+}
+
+/// What a stream says of its end.
+#[derive(Debug, Clone, Copy)]
+enum Finish {
+    /// What fits.
+    Usual,
+    Reason(&'static str),
+    /// Nothing at all.
+    Missing,
+    /// A reason, but no `[DONE]`.
+    WithoutDone,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) enum Kind {
     Parts(Vec<Part>),
     Raw(String),
-    Error { status: u16, message: String },
+    Response {
+        status: u16,
+        content_type: String,
+        body: String,
+    },
+    HangUp,
     Silence,
 }
 
@@ -28,6 +63,7 @@ pub(crate) enum Kind {
 pub(crate) enum Ending {
     Complete,
     CutAfter(usize),
+    CutWithin(usize, usize),
     HoldAfter(usize),
 }
 
@@ -69,8 +105,23 @@ pub fn tool_call_text(tool: &str, arguments: &str) -> Reply {
 
 /// An HTTP error with the usual JSON body.
 pub fn error(status: u16, message: &str) -> Reply {
-    let message = message.to_owned();
-    Reply::of(Kind::Error { status, message })
+    let body = json!({"error": {"message": message, "type": "scripted_error"}});
+    response(status, "application/json", &body.to_string())
+}
+
+/// A whole response that is no stream; more of its kind are in [`crate::failures`].
+pub fn response(status: u16, content_type: &str, body: &str) -> Reply {
+    let (content_type, body) = (content_type.to_owned(), body.to_owned());
+    Reply::of(Kind::Response {
+        status,
+        content_type,
+        body,
+    })
+}
+
+/// No response: the connection is closed when the request has been read.
+pub fn hang_up() -> Reply {
+    Reply::of(Kind::HangUp)
 }
 
 /// A stream of exactly these bytes, one server-sent event after the other.
@@ -89,8 +140,17 @@ impl Reply {
             kind,
             ending: Ending::Complete,
             pause: Duration::ZERO,
-            usage: (100, 10),
-            finish_reason: None,
+            gates: Vec::new(),
+            headers: Vec::new(),
+            usage: Some(Usage {
+                prompt: 100,
+                completion: 10,
+                cached: 0,
+                reasoning: 0,
+            }),
+            finish: Finish::Usual,
+            interleaved: false,
+            garbage: Vec::new(),
         }
     }
 
@@ -128,18 +188,92 @@ impl Reply {
         self
     }
 
+    /// Drops the connection within the event that comes after so many, after some of its bytes.
+    #[must_use]
+    pub fn cut_within(mut self, events: usize, bytes: usize) -> Self {
+        self.ending = Ending::CutWithin(events, bytes);
+        self
+    }
+
+    /// Waits at the gate after that many server-sent events; with none, the response has not begun.
+    #[must_use]
+    pub fn gated_after(mut self, events: usize, gate: &Gate) -> Self {
+        self.gates.push((events, gate.clone()));
+        self
+    }
+
+    /// Adds a header to the response.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     /// Tokens of the prompt and of the answer.
     #[must_use]
     pub fn usage(mut self, prompt: u64, completion: u64) -> Self {
-        self.usage = (prompt, completion);
+        self.counted(|usage| (usage.prompt, usage.completion) = (prompt, completion));
+        self
+    }
+
+    /// Tokens of the prompt that were read from a cache.
+    #[must_use]
+    pub fn cached(mut self, tokens: u64) -> Self {
+        self.counted(|usage| usage.cached = tokens);
+        self
+    }
+
+    /// Tokens of the answer that were thoughts.
+    #[must_use]
+    pub fn reasoned(mut self, tokens: u64) -> Self {
+        self.counted(|usage| usage.reasoning = tokens);
+        self
+    }
+
+    /// Says nothing of tokens.
+    #[must_use]
+    pub fn without_usage(mut self) -> Self {
+        self.usage = None;
         self
     }
 
     /// Another finish reason than `stop` or `tool_calls`.
     #[must_use]
     pub fn finish_reason(mut self, reason: &'static str) -> Self {
-        self.finish_reason = Some(reason);
+        self.finish = Finish::Reason(reason);
         self
+    }
+
+    /// Ends without a finish reason, and without `[DONE]`.
+    #[must_use]
+    pub fn without_finish(mut self) -> Self {
+        self.finish = Finish::Missing;
+        self
+    }
+
+    /// Ends without `[DONE]`.
+    #[must_use]
+    pub fn without_done(mut self) -> Self {
+        self.finish = Finish::WithoutDone;
+        self
+    }
+
+    /// Sends the pieces of its calls by turns, as services do that make them side by side.
+    #[must_use]
+    pub fn interleaved(mut self) -> Self {
+        self.interleaved = true;
+        self
+    }
+
+    /// Sends these bytes after that many server-sent events.
+    #[must_use]
+    pub fn garbage_after(mut self, events: usize, bytes: &str) -> Self {
+        self.garbage.push((events, bytes.to_owned()));
+        self
+    }
+
+    fn counted(&mut self, count: impl FnOnce(&mut Usage)) {
+        count(self.usage.as_mut().expect("the reply speaks of tokens"));
     }
 
     fn and(mut self, part: Part) -> Self {
@@ -160,10 +294,11 @@ impl Reply {
                     .map(ToOwned::to_owned)
                     .collect();
             }
-            Kind::Error { .. } | Kind::Silence => return Vec::new(),
+            Kind::Response { .. } | Kind::HangUp | Kind::Silence => return Vec::new(),
         };
         let mut calls = 0;
         let mut deltas = vec![json!({"role": "assistant", "content": ""})];
+        let mut of_calls: Vec<Vec<Value>> = Vec::new();
         for part in parts {
             match part {
                 Part::Text(text) => {
@@ -173,36 +308,48 @@ impl Reply {
                     deltas.extend(pieces(thought).map(|piece| json!({"reasoning_content": piece})));
                 }
                 Part::Call { name, arguments } => {
-                    deltas.push(json!({"tool_calls": [{
-                        "index": calls, "id": call_id(first_call + calls), "type": "function",
-                        "function": {"name": name, "arguments": ""},
-                    }]}));
-                    deltas.extend(pieces(arguments).map(|piece| {
-                        json!({"tool_calls": [{"index": calls, "function": {"arguments": piece}}]})
-                    }));
+                    let of_call = call_deltas(calls, &call_id(first_call + calls), name, arguments);
+                    match self.interleaved {
+                        true => of_calls.push(of_call),
+                        false => deltas.extend(of_call),
+                    }
                     calls += 1;
                 }
             }
         }
+        deltas.extend(by_turns(of_calls));
         let usual = if calls > 0 { "tool_calls" } else { "stop" };
-        let finish = self.finish_reason.unwrap_or(usual);
-        let (prompt, completion) = self.usage;
-        deltas
+        let (reason, done) = match self.finish {
+            Finish::Usual => (Some(usual), true),
+            Finish::Reason(reason) => (Some(reason), true),
+            Finish::Missing => (None, false),
+            Finish::WithoutDone => (Some(usual), false),
+        };
+        let finish = reason.map(|reason| {
+            chunk(
+                model,
+                json!([{"index": 0, "delta": {}, "finish_reason": reason}]),
+                None,
+            )
+        });
+        let usage = self.usage.filter(|_| reason.is_some());
+        let usage = usage.map(|usage| chunk(model, json!([]), Some(usage.to_json())));
+        let mut events: Vec<String> = deltas
             .into_iter()
             .map(|delta| json!([{"index": 0, "delta": delta, "finish_reason": null}]))
-            .chain([json!([{"index": 0, "delta": {}, "finish_reason": finish}])])
             .map(|choices| chunk(model, choices, None))
-            .chain([chunk(
-                model,
-                json!([]),
-                Some(
-                    json!({"prompt_tokens": prompt, "completion_tokens": completion,
-                    "total_tokens": prompt + completion}),
-                ),
-            )])
+            .chain(finish)
+            .chain(usage)
             .map(|chunk| format!("data: {chunk}\n\n"))
-            .chain(["data: [DONE]\n\n".to_owned()])
-            .collect()
+            .chain(done.then(|| "data: [DONE]\n\n".to_owned()))
+            .collect();
+        // From the end, so that the numbers keep their meaning.
+        let mut garbage: Vec<_> = self.garbage.iter().collect();
+        garbage.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+        for (at, bytes) in garbage {
+            events.insert((*at).min(events.len()), bytes.clone());
+        }
+        events
     }
 
     /// How many tools it calls.
@@ -232,7 +379,8 @@ impl Reply {
                 }
             }
         }
-        (self.ending == Ending::Complete).then_some(said)
+        let complete = self.ending == Ending::Complete && !matches!(self.finish, Finish::Missing);
+        complete.then_some(said)
     }
 }
 
@@ -246,6 +394,45 @@ pub(crate) struct Said {
 /// Id of the n-th tool call that a server made, counted from 1.
 pub fn call_id(number: usize) -> String {
     format!("call_{number}")
+}
+
+/// The call opens, then its arguments come.
+fn call_deltas(index: usize, id: &str, name: &str, arguments: &str) -> Vec<Value> {
+    let opening = json!({"tool_calls": [{
+        "index": index, "id": id, "type": "function", "function": {"name": name, "arguments": ""},
+    }]});
+    let piece = |piece| json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]});
+    std::iter::once(opening)
+        .chain(pieces(arguments).map(piece))
+        .collect()
+}
+
+/// The first of each list, then the second of each, and so on.
+fn by_turns(lists: Vec<Vec<Value>>) -> Vec<Value> {
+    let longest = lists.iter().map(Vec::len).max().unwrap_or_default();
+    let turn = |at| {
+        lists
+            .iter()
+            .filter_map(move |list: &Vec<Value>| list.get(at).cloned())
+    };
+    (0..longest).flat_map(turn).collect()
+}
+
+impl Usage {
+    fn to_json(self) -> Value {
+        let Self {
+            prompt,
+            completion,
+            cached,
+            reasoning,
+        } = self;
+        json!({
+            "prompt_tokens": prompt, "completion_tokens": completion,
+            "total_tokens": prompt + completion,
+            "prompt_tokens_details": {"cached_tokens": cached},
+            "completion_tokens_details": {"reasoning_tokens": reasoning},
+        })
+    }
 }
 
 fn chunk(model: &str, choices: Value, usage: Option<Value>) -> Value {

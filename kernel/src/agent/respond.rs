@@ -102,15 +102,36 @@ async fn stream<D: Driver>(
         show(driver, &mut assembler, &mut batch, announced).await;
     };
     match result {
-        Ok(mut message) if message.stop_reason == StopReason::Pending => {
-            message.stop_reason = StopReason::Error;
-            message.error_message =
-                Some("the provider ended its answer without a stop reason".to_owned());
-            message
-        }
-        Ok(message) => message,
+        Ok(message) => complete(message, template),
         Err(error) => assembler.finish(StopReason::Error, Some(error.to_string())),
     }
+}
+
+/// What every stored answer says of itself, whatever the provider left out (M5, M6).
+fn complete(message: AssistantMessage, template: AssistantMessage) -> AssistantMessage {
+    let or = |given: String, known: String| if given.is_empty() { known } else { given };
+    let mut message = AssistantMessage {
+        api: or(message.api, template.api),
+        provider: or(message.provider, template.provider),
+        model: or(message.model, template.model),
+        timestamp: match message.timestamp {
+            0 => template.timestamp,
+            given => given,
+        },
+        ..message
+    };
+    if message.stop_reason == StopReason::Pending {
+        message.stop_reason = StopReason::Error;
+        message.error_message =
+            Some("the provider ended its answer without a stop reason".to_owned());
+    }
+    if message.stop_reason.is_failure() && message.error_message.is_none() {
+        message.error_message = Some(match message.stop_reason {
+            StopReason::Aborted => ABORTED.to_owned(),
+            _ => "the provider did not say why it failed".to_owned(),
+        });
+    }
+    message
 }
 
 fn size(event: &StreamEvent) -> usize {
@@ -133,14 +154,17 @@ async fn show<D: Driver>(
     }
 }
 
-/// Block events before `start` are dropped (L22).
+/// Block events before `start`, and those that fit nothing before them, are dropped (L22).
 async fn take<D: Driver>(
     driver: &D,
     assembler: &mut Assembler,
     event: StreamEvent,
     announced: &mut bool,
 ) {
-    assembler.push(&event);
+    let of_block = !matches!(event, StreamEvent::Start | StreamEvent::Meta { .. });
+    if (of_block && !*announced) || !assembler.push(&event) {
+        return;
+    }
     match event {
         StreamEvent::Start if !*announced => {
             *announced = true;
@@ -148,7 +172,6 @@ async fn take<D: Driver>(
             driver.emit(Event::MessageStart { message }).await;
         }
         StreamEvent::Start | StreamEvent::Meta { .. } => {}
-        _ if !*announced => {}
         event => {
             let usage = assembler.message().usage.clone();
             driver

@@ -57,6 +57,11 @@ pub struct Ask {
 pub enum CallScope {
     /// A handler of an event.
     Handler,
+    /// A handler of `input`.
+    Input {
+        /// How many such handlers the message came of, each of which sent one for the one it heard.
+        depth: u32,
+    },
     /// A tool call of the model, or one made by such a call.
     Tool {
         /// Id of the call.
@@ -73,6 +78,7 @@ impl std::fmt::Debug for CallScope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Handler => f.write_str("Handler"),
+            Self::Input { depth } => f.debug_tuple("Input").field(depth).finish(),
             Self::Tool { call_id, .. } => f.debug_tuple("Tool").field(call_id).finish(),
             Self::Command => f.write_str("Command"),
         }

@@ -92,8 +92,10 @@ impl Exchange {
     pub(super) async fn request(self, payload: Vec<u8>) -> Result<Vec<u8>, Error> {
         let payload = self.outgoing(payload).await?;
         let answer = self.services.call("http.request", payload).await?;
-        let head = answer.split(|byte| *byte == b'\n').next();
-        self.answered(head.unwrap_or_default()).await;
+        if self.hooks.wants(HookPoint::AfterProviderResponse) {
+            let head = answer.split(|byte| *byte == b'\n').next();
+            self.answered(head.unwrap_or_default()).await;
+        }
         Ok(answer)
     }
 

@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pliant_sdk::error::code;
 use pliant_sdk::host::{BoxFuture, ByteStream, Host, Services};
-use pliant_sdk::message::{AssistantMessage, Message};
+use pliant_sdk::message::{AssistantMessage, Message, StopReason};
 use pliant_sdk::plugin::{CallCtx, Caller, Flow};
 use pliant_sdk::provider::{Conversation, StreamOptions, StreamPayload};
 use pliant_sdk::{Error, Model, StreamEvent};
+use serde::Deserialize;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Answer, EventSender, Sent, event_channel};
@@ -132,12 +134,11 @@ impl ModelClient {
             let answer = match first {
                 // The source was loaded anew, or forgot: it gets everything once.
                 Err(error) if error.is(code::CONVERSATION_UNKNOWN) => {
-                    target
-                        .stream(payload(&request, None, revision)?, ctx)
-                        .await?
+                    target.stream(payload(&request, None, revision)?, ctx).await
                 }
-                other => other?,
+                other => other,
             };
+            let answer = answer.map_err(|error| with_owner(error, target.source()))?;
             // What the source holds is known again only now: a request that was cut off or failed may
             // or may not have reached it, so the one after that is sent whole.
             if let Some(key) = key {
@@ -149,11 +150,52 @@ impl ModelClient {
                     },
                 );
             }
-            let mut answer: AssistantMessage = serde_json::from_slice(&answer)?;
+            let mut answer = answer_of(&answer)?;
             answer.error_message = answer.error_message.map(|text| credentials.mask(text));
             Ok(answer)
         })
     }
+}
+
+/// A panic tells of itself only; whose it is has to be said.
+fn with_owner(error: Error, source: &Source) -> Error {
+    let message = match error.is(code::PANIC) {
+        true => format!("the code of \"{}\" {}", source.name, error.message),
+        false => error.message,
+    };
+    Error { message, ..error }
+}
+
+/// The answer that a source gave, which must say how it ended: a message that is read from a file may
+/// leave that out, and counts as finished then.
+fn answer_of(bytes: &[u8]) -> Result<AssistantMessage, Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Ending {
+        #[serde(default)]
+        stop_reason: Value,
+    }
+    let unreadable = |error: serde_json::Error| {
+        Error::failed(format!(
+            "the answer of the provider cannot be read: {error}"
+        ))
+    };
+    let mut answer: AssistantMessage = serde_json::from_slice(bytes).map_err(unreadable)?;
+    if answer.stop_reason != StopReason::Stop {
+        return Ok(answer);
+    }
+    let Ending { stop_reason } = serde_json::from_slice(bytes).map_err(unreadable)?;
+    match stop_reason {
+        Value::String(reason) if reason == StopReason::Stop.as_str() => {}
+        Value::Null => answer.stop_reason = StopReason::Pending,
+        unknown => {
+            answer.stop_reason = StopReason::Error;
+            answer.error_message = Some(format!(
+                "the provider ended its answer with an unknown stop reason: {unknown}"
+            ));
+        }
+    }
+    Ok(answer)
 }
 
 fn lock(sent: &SentTo) -> MutexGuard<'_, HashMap<(String, String), Held>> {

@@ -135,8 +135,9 @@ mod tests {
 
     #[test]
     fn unknown_names_and_other_texts_stay_as_they_are() {
-        // P20, P26
+        // P20, P25, P26
         for text in [
+            "{{review}}",
             "/",
             "/skill:",
             "/skill:nobody x",

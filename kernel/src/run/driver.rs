@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::loadout::Loadout;
+use super::prepare::{Prepared, RunPrompt};
 use super::{RequestView, RunHost, after, boundary, hooks, prepare, request};
 use crate::agent::{Answer, Call, Driver, NextStep, Reach, ToolRunner, Verdict, declare_tools};
 use crate::models::ModelRequest;
@@ -30,6 +31,7 @@ struct TurnState {
     snapshot: Arc<Snapshot>,
     loadout: Arc<Loadout>,
     prompt: PromptState,
+    run_prompt: RunPrompt,
     /// No request was made yet.
     begins: bool,
     /// Times the failed answer was asked for again (R7, R8).
@@ -57,6 +59,7 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
                 snapshot,
                 loadout,
                 prompt,
+                run_prompt: RunPrompt::default(),
                 begins: true,
                 attempts: 0,
                 compaction_failed: false,
@@ -66,9 +69,14 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
         }
     }
 
-    /// The prompt that the transcript declares.
-    pub(super) fn prompt_state(&self) -> PromptState {
-        self.lock().prompt.clone()
+    /// The messages that the run starts with (P37, P41).
+    pub(super) async fn prepare(&self, trigger: Message) -> Vec<Message> {
+        let Prepared { messages, prompt } = prepare::prepare(self.host, self.cancel, trigger).await;
+        hooks::prepare_loadout(self.host, self.cancel).await;
+        let mut state = self.lock();
+        state.run_prompt = prompt;
+        let patch = prepare::patch(self.host, &state.prompt, &state.run_prompt);
+        patch.into_iter().chain(messages).collect()
     }
 
     /// Waits for what its handlers sent, unless the user gave up.
@@ -287,7 +295,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
         hooks::prepare_loadout(self.host, self.cancel).await;
         let patch = {
             let state = self.lock();
-            prepare::patch(self.host, &state.prompt)
+            prepare::patch(self.host, &state.prompt, &state.run_prompt)
         };
         Ok(patch.into_iter().collect())
     }
@@ -324,9 +332,12 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
             self.host.run_boundary();
         }
         let selection = self.host.selection();
-        let view = RequestView {
-            hidden_tools: Arc::clone(self.lock().loadout.hidden()),
-            ..RequestView::default()
+        let view = {
+            let state = self.lock();
+            RequestView {
+                hidden_tools: Arc::clone(state.loadout.hidden()),
+                forced_prompt: state.run_prompt.forced.clone(),
+            }
         };
         let messages = request::messages(self.host, cancel, &view, &selection.model).await;
         let hooks = hooks::provider(self.host, cancel, &selection.model);

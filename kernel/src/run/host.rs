@@ -14,6 +14,7 @@ use pliant_sdk::{Error, Event, Message, Model};
 use super::{Assembly, Loadout, RetryPolicy};
 use crate::compaction::CompactionSettings;
 use crate::models::ModelClient;
+use crate::prompt::PromptEdits;
 use crate::registry::{HandlerFailure, Registry, Snapshot, Source};
 use crate::tree::{Entry, EntryBody, SessionTree};
 
@@ -173,6 +174,12 @@ pub trait ToolHost: Send + Sync {
 
     /// The executable tools and the prompt sections in force, from a snapshot of the registry.
     fn loadout(&self, snapshot: &Arc<Snapshot>) -> Arc<Loadout>;
+
+    /// Notes what handlers have made of the prompt of the run so far; the default when it has ended.
+    fn note_prompt(&self, edits: PromptEdits);
+
+    /// Makes these tools the active ones; names of none are passed by (T23).
+    fn select_tools(&self, names: &[String]);
 
     /// Tools want the model to be told otherwise; passed by when other tools are in force by now.
     fn change_loadout(&self, loadout: &Arc<Loadout>, changes: LoadoutChanges);

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::{ArgumentSchema, Reach, Running, ToolRunner, Updates};
 use crate::host::actions::CallScope;
-use crate::prompt::{PromptOptions, sections};
+use crate::prompt::{PromptInputs, PromptOptions, sections};
 use crate::registry::{Registered, Snapshot, Source};
 
 /// Makes the services of a source for a call of one of its tools.
@@ -58,6 +58,7 @@ pub struct Loadout {
     changes: Option<LoadoutChanges>,
     hidden: Arc<BTreeSet<String>>,
     declarations: Vec<Tool>,
+    inputs: PromptInputs,
     sections: Vec<(String, String)>,
 }
 
@@ -82,6 +83,7 @@ impl Loadout {
             changes: None,
             hidden: Arc::default(),
             declarations: Vec::new(),
+            inputs: PromptInputs::default(),
             sections: Vec::new(),
             parts: Arc::new(parts),
         };
@@ -101,6 +103,7 @@ impl Loadout {
             hidden: Arc::new(hidden.cloned().collect()),
             changes: Some(changes),
             declarations: Vec::new(),
+            inputs: PromptInputs::default(),
             sections: Vec::new(),
         };
         loadout.tell();
@@ -115,7 +118,8 @@ impl Loadout {
             declaration(spec, described)
         };
         self.declarations = specs.iter().map(declaration).collect();
-        self.sections = sections(&self.parts.prompt, &specs, &self.hidden);
+        self.inputs = PromptInputs::new(&self.parts.prompt, &specs, &self.hidden);
+        self.sections = sections(&self.inputs);
     }
 
     /// Whether the tools are still those; the prompt options of a session do not change.
@@ -140,6 +144,12 @@ impl Loadout {
     #[must_use]
     pub fn declarations(&self) -> &[Tool] {
         &self.declarations
+    }
+
+    /// What the prompt is built from.
+    #[must_use]
+    pub fn inputs(&self) -> &PromptInputs {
+        &self.inputs
     }
 
     /// Names of declared tools that requests leave out, in every system message (T23).

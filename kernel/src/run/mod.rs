@@ -58,8 +58,7 @@ pub async fn run<H: RunHost>(
 ) -> RunEnd {
     let driver = driver::RunDriver::new(host, cancel);
     after::before_prompt(&driver).await;
-    hooks::prepare_loadout(host, cancel).await;
-    let prompts = prepare::messages(host, &driver.prompt_state(), prompt);
+    let prompts = driver.prepare(prompt).await;
     // Before the run's own messages (P8). What cannot be stored now is said of at the end.
     let _ = host.flush_bash();
     let _ = host.flush_held().await;

@@ -6,6 +6,7 @@ use pliant_sdk::Event;
 use super::driver::RunDriver;
 use super::{RunEnd, RunHost, boundary, tail};
 use crate::agent::{Begin, Driver};
+use crate::prompt::PromptEdits;
 
 /// How the run goes on after all: because a handler wants it, or something was queued meanwhile.
 /// When nothing is left the session is settling. A run that was aborted, or that cannot be stored, is
@@ -50,5 +51,6 @@ pub(super) async fn flush<H: RunHost>(driver: &RunDriver<'_, H>, end: &mut RunEn
 /// prompt that arrives meanwhile starts when everybody has heard.
 pub(super) async fn settle<H: RunHost>(driver: &RunDriver<'_, H>, aborted: bool) {
     driver.run_boundary();
+    driver.host.note_prompt(PromptEdits::default());
     driver.emit(Event::AgentSettled { aborted }).await;
 }

@@ -30,6 +30,7 @@ impl Session {
         }
         let ending = run::compact(&self.0, instructions, &claimed.cancel).await;
         self.0.run_boundary();
+        // What cannot be stored now is held on, for the next run to say.
         let _held = self.0.flush_held().await;
         // Whoever hears of the end finds the session idle (R26).
         let cancel = claimed.cancel.clone();

@@ -59,6 +59,7 @@ impl Session {
                     trigger: Trigger::Message(Box::new(Message::Custom(message))),
                     preflight: Preflight::default(),
                     sender: sender.clone(),
+                    depth: 0,
                 };
                 self.start_beside(asked, sender, "send_message").await
             }
@@ -66,12 +67,13 @@ impl Session {
     }
 
     /// Sends a message in the user's name, as a prompt of an extension (R43). It is on its way when this
-    /// returns; what becomes of it is reported.
+    /// returns; what becomes of it is reported. `depth` counts the handlers of `input` it came of.
     pub fn send_user_message(
         &self,
         content: MessageContent,
         options: UserMessageOptions,
         sender: Source,
+        depth: u32,
     ) {
         let is_image = |block: &Content| matches!(block, Content::Image(_));
         let prompt = Prompt {
@@ -85,7 +87,11 @@ impl Session {
             }),
             literal: !options.expand_prompt_templates,
         };
-        self.0.send(Letter { prompt, sender });
+        self.0.send(Letter {
+            prompt,
+            sender,
+            depth,
+        });
     }
 
     /// Stores an entry that no model sees, and answers it as it is stored.

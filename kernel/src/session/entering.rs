@@ -18,6 +18,8 @@ pub(super) struct Asked {
     pub(super) preflight: Preflight,
     /// The plugin that sent it, which hears of a refusal as an error of its own.
     pub(super) sender: Option<Source>,
+    /// How many handlers of `input` it came of.
+    pub(super) depth: u32,
 }
 
 impl std::fmt::Debug for Asked {
@@ -89,11 +91,12 @@ impl Session {
                 trigger,
                 preflight,
                 sender,
+                depth,
             } = match self.0.claims.defer(asked) {
                 None => return Ok(Entered::Deferred),
                 Some(asked) => asked,
             };
-            let attempt = self.attempt(trigger).await;
+            let attempt = self.attempt(trigger, depth).await;
             self.0.publish_reports().await;
             match attempt {
                 Ok(Attempt::Run(claimed, trigger)) => {
@@ -110,6 +113,7 @@ impl Session {
                         trigger,
                         preflight,
                         sender,
+                        depth,
                     };
                     continue;
                 }
@@ -146,9 +150,16 @@ impl Session {
             trigger,
             preflight,
             sender,
+            depth,
         } = asked;
+        if let Trigger::Prompt(prompt) = &trigger
+            && self.is_command(prompt)
+        {
+            self.run_beside(prompt.clone(), preflight);
+            return;
+        }
         let event = trigger.service();
-        let failure = match self.start_of(trigger).await {
+        let failure = match self.start_of(trigger, depth).await {
             Ok(Some(trigger)) => {
                 claimed.run_again();
                 self.run(claimed, trigger, preflight).await.failure
@@ -168,9 +179,26 @@ impl Session {
         }
     }
 
+    /// Whether a prompt names a command now.
+    pub(super) fn is_command(&self, prompt: &Prompt) -> bool {
+        pipeline::is_command(&self.0.equipment.registry.snapshot(), prompt)
+    }
+
+    /// Runs a command that was put off. Nobody waits for it: it may itself wait until the session is
+    /// idle.
+    fn run_beside(&self, prompt: Prompt, preflight: Preflight) {
+        let session = self.clone();
+        self.0.outbox.spawn(async move {
+            let command = async |scene: &Scene<'_>| pipeline::command(scene, &prompt).await;
+            session.with_scene(0, command).await;
+            session.0.publish_reports().await;
+            preflight.tell(Disposition::Handled);
+        });
+    }
+
     /// What a run begins with that was put off; `None` when a command or handler has dealt with it.
-    async fn start_of(&self, trigger: Trigger) -> Result<Option<Trigger>, PromptError> {
-        let Some((trigger, _passing)) = self.pass(trigger).await? else {
+    async fn start_of(&self, trigger: Trigger, depth: u32) -> Result<Option<Trigger>, PromptError> {
+        let Some((trigger, _passing)) = self.pass(trigger, depth).await? else {
             return Ok(None);
         };
         self.readiness().check()?;
@@ -191,8 +219,8 @@ impl Session {
 
     /// The reservation is kept until the session is claimed, so that nothing moves the tree in between
     /// (P7).
-    async fn attempt(&self, trigger: Trigger) -> Result<Attempt, PromptError> {
-        match self.pass(trigger).await? {
+    async fn attempt(&self, trigger: Trigger, depth: u32) -> Result<Attempt, PromptError> {
+        match self.pass(trigger, depth).await? {
             Some((trigger, _passing)) => self.admit(trigger).await,
             None => Ok(Attempt::Handled),
         }
@@ -251,18 +279,22 @@ impl Session {
 
     /// The stages before a run, for what has not passed them (`kernel.md` §5.1); `None` when a command
     /// or handler has dealt with it.
-    async fn pass(&self, trigger: Trigger) -> Result<Option<(Trigger, Passing)>, PromptError> {
+    async fn pass(
+        &self,
+        trigger: Trigger,
+        depth: u32,
+    ) -> Result<Option<(Trigger, Passing)>, PromptError> {
         let prompt = match trigger {
             Trigger::Prompt(prompt) => prompt,
             passed => return Ok(Some((passed, self.0.claims.pass()?))),
         };
         let is_command = async |scene: &Scene<'_>| pipeline::command(scene, &prompt).await;
-        if self.with_scene(is_command).await {
+        if self.with_scene(depth, is_command).await {
             return Ok(None);
         }
         let passing = self.0.claims.pass()?;
         let pass = async |scene: &Scene<'_>| pipeline::pass(scene, prompt).await;
-        Ok(match self.with_scene(pass).await? {
+        Ok(match self.with_scene(depth, pass).await? {
             Passage::Handled => None,
             Passage::Start(prompt) | Passage::Queue(prompt, _) => {
                 Some((Trigger::Passed(prompt), passing))
@@ -271,10 +303,14 @@ impl Session {
     }
 
     /// Does something with what the stages look at, which is that of the moment.
-    pub(super) async fn with_scene<T>(&self, act: impl AsyncFnOnce(&Scene<'_>) -> T) -> T {
+    pub(super) async fn with_scene<T>(
+        &self,
+        depth: u32,
+        act: impl AsyncFnOnce(&Scene<'_>) -> T,
+    ) -> T {
         let shared = &self.0;
         let snapshot = shared.equipment.registry.snapshot();
-        let services = |source: &Source| shared.source_services(source, CallScope::Handler);
+        let services = |source: &Source| shared.source_services(source, CallScope::Input { depth });
         let command_services = |source: &Source| shared.source_services(source, CallScope::Command);
         let report = |failure| lock(&shared.reports).push(failure);
         let cancel: CancellationToken = lock(&shared.abort).clone();

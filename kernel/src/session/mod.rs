@@ -19,6 +19,7 @@ mod run_host;
 mod selection;
 mod services;
 mod state;
+mod system_prompt;
 mod tools;
 
 use std::path::PathBuf;
@@ -37,7 +38,7 @@ use crate::host::HostServices;
 use crate::host::actions::{Actions, Asker, CallScope, HostUi};
 use crate::models::{Catalog, ModelClient};
 use crate::pipeline::{Prompt, PromptError};
-use crate::prompt::PromptOptions;
+use crate::prompt::{PromptEdits, PromptOptions};
 use crate::registry::{Callers, Dispatcher, HandlerFailure, HookPoint, Registry, Source};
 use crate::run::Assembly;
 use crate::settings::Settings;
@@ -201,6 +202,7 @@ impl Session {
                 level,
                 tools: ActiveTools::new(tools, &equipment.registry.snapshot()),
                 loadout: None,
+                prompt_edits: PromptEdits::default(),
                 recovered: false,
             }),
             queues: Mutex::new(Queues::new(modes.0, modes.1)),
@@ -250,6 +252,7 @@ impl Session {
             trigger: Trigger::Prompt(prompt),
             preflight: Preflight::new(preflight),
             sender: None,
+            depth: 0,
         };
         Ok(match self.enter(asked).await? {
             Entered::Run(starting) => self.drive(starting).await,
@@ -292,11 +295,6 @@ impl Session {
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.0.claims.standing() == Standing::Running
-    }
-
-    /// Whether a run has ended and not everybody has heard, or what was put off until then goes on.
-    pub(super) fn is_settling(&self) -> bool {
-        self.0.claims.standing() == Standing::Settling
     }
 
     /// What the user should be told once, in sentences.

@@ -13,13 +13,19 @@ use tokio::task::JoinSet;
 
 use super::entering::{Asked, Entered, Preflight, Trigger};
 use super::{Session, Shared};
-use crate::pipeline::{self, Prompt};
+use crate::pipeline::Prompt;
 use crate::registry::Source;
+
+/// How long a chain of messages may be that handlers of `input` send for each other: one that hears its
+/// own would never end.
+const DEEPEST: u32 = 10;
 
 /// A message on its way.
 pub(super) struct Letter {
     pub(super) prompt: Prompt,
     pub(super) sender: Source,
+    /// How many handlers of `input` it came of.
+    pub(super) depth: u32,
 }
 
 /// The messages on their way, and the tasks that nobody else waits for. They end with the session.
@@ -105,13 +111,25 @@ impl Shared {
 
 impl Session {
     async fn deliver(&self, letter: Letter) {
-        let Letter { prompt, sender } = letter;
-        let snapshot = self.0.equipment.registry.snapshot();
-        let is_command = pipeline::is_command(&snapshot, &prompt);
+        let Letter {
+            prompt,
+            sender,
+            depth,
+        } = letter;
+        if depth > DEEPEST {
+            let event = "send_user_message";
+            let error = Error::failed(format!(
+                "the handlers of \"input\" send a message for each message, {DEEPEST} times over; those that extensions send have the source \"extension\""
+            ));
+            self.0.tell_failure(Some(sender), event, error).await;
+            return;
+        }
+        let is_command = self.is_command(&prompt);
         let asked = Asked {
             trigger: Trigger::Prompt(prompt),
             preflight: Preflight::default(),
             sender: Some(sender.clone()),
+            depth,
         };
         if is_command {
             // A command may wait for the run that waits for this.

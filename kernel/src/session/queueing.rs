@@ -45,7 +45,7 @@ impl Session {
             ..Prompt::text(text)
         };
         let pass = async |scene: &Scene<'_>| pipeline::pass_to_queue(scene, prompt).await;
-        let passed = self.with_scene(pass).await;
+        let passed = self.with_scene(0, pass).await;
         self.0.publish_reports().await;
         let Some(prompt) = passed? else {
             return Ok(Disposition::Handled);
@@ -75,6 +75,12 @@ impl Session {
     #[must_use]
     pub fn queued(&self) -> (Vec<String>, Vec<String>) {
         lock(&self.0.queues).shown()
+    }
+
+    /// Whether messages wait in a queue, also those that no list shows.
+    #[must_use]
+    pub fn has_pending(&self) -> bool {
+        !lock(&self.0.queues).is_empty()
     }
 
     /// The messages that the next poll would deliver (L12).

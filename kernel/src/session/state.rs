@@ -7,6 +7,7 @@ use pliant_sdk::message::ThinkingLevel;
 use pliant_sdk::tool::ToolScene;
 
 use super::active::ActiveTools;
+use crate::prompt::PromptEdits;
 use crate::run::Loadout;
 
 /// The mutable part of a session.
@@ -16,6 +17,8 @@ pub(super) struct State {
     pub(super) level: ThinkingLevel,
     pub(super) tools: ActiveTools,
     pub(super) loadout: Option<Arc<Loadout>>,
+    /// What handlers made of the prompt of the active run.
+    pub(super) prompt_edits: PromptEdits,
     /// The conversation was compacted because a request did not fit, and nothing good came since
     /// (R22, R23).
     pub(super) recovered: bool,

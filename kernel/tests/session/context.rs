@@ -2,12 +2,15 @@
 //! the repair of whatever comes out. The rules are those of `kernel.md` §1.5, §3.5, §8.1 and
 //! `extensions.md` §3.3.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use pliant_kernel::run::repair_notice;
-use pliant_sdk::message::{Message, MessageContent};
+use pliant_sdk::message::{Message, MessageContent, StopReason};
 use pliant_sdk::{Event, Plugin};
+use pliant_tests::histories::{self, Dice};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::support::*;
 
@@ -248,6 +251,55 @@ async fn what_handlers_make_of_a_conversation_is_repaired_like_any_other() {
         ]
     );
     assert_eq!(repair_notice(&request(&scene, 1)), None);
+}
+
+#[tokio::test]
+async fn a_hundred_broken_conversations_of_handlers_are_all_sendable() {
+    // M18, invariants 9 and 10
+    const PROMPTS: usize = 100;
+    let seed = Arc::new(AtomicU64::new(0));
+    let plugin = handler(Plugin::new(), "context", move |_| {
+        let mut dice = Dice::new(seed.fetch_add(1, Ordering::SeqCst));
+        let mut broken = histories::damaged(&mut dice);
+        broken.retain(|message| message["role"].is_string() && message["role"] != "system");
+        json!({ "messages": broken })
+    });
+    let replies = std::iter::repeat_with(|| Reply::Text("on")).take(PROMPTS);
+    let mut scene = scene(Script::new(replies), plugin).await;
+    for _ in 0..PROMPTS {
+        scene.prompt("go").await;
+        // A session waits for whoever subscribed and does not read.
+        scene.events();
+    }
+    for at in 0..PROMPTS {
+        let request = request(&scene, at);
+        assert_eq!(repair_notice(&request), None, "prompt {at}");
+        assert_eq!(request[0].role(), "system", "prompt {at}");
+    }
+}
+
+#[tokio::test]
+async fn an_abort_ends_a_handler_that_waits_and_is_an_answer() {
+    // L27, L28
+    let waiting = Arc::new(Notify::new());
+    let begun = Arc::clone(&waiting);
+    let plugin = Plugin::new().on_event("context", move |_, _| {
+        begun.notify_one();
+        std::future::pending()
+    });
+    let mut scene = scene(Script::default(), plugin).await;
+    let (end, ()) = tokio::join!(scene.prompt("go"), async {
+        waiting.notified().await;
+        scene.session.abort().await;
+    });
+    let last = end.last.unwrap();
+    let answer = last.as_assistant().unwrap();
+    assert_eq!(
+        (answer.stop_reason, answer.model.as_str()),
+        (StopReason::Aborted, "m")
+    );
+    assert_eq!(scene.script.requests().len(), 0);
+    assert_eq!(reports(&mut scene), [""; 0]);
 }
 
 #[tokio::test]

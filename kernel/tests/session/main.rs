@@ -7,6 +7,7 @@
 mod heard;
 mod support;
 
+mod asking;
 mod bash;
 mod boundary;
 mod compaction;
@@ -19,6 +20,8 @@ mod opening;
 mod previews;
 mod prompt;
 mod provider_hooks;
+mod requests;
 mod services;
+mod start;
 mod tools;
 mod turns;

@@ -174,6 +174,38 @@ async fn a_message_to_an_idle_session_is_stored_and_announced_or_starts_a_run() 
 }
 
 #[tokio::test]
+async fn a_message_during_a_compaction_is_stored_behind_its_summary() {
+    // 6.8: else it might stand before the summary and be left out
+    let plugin = Plugin::new().on_event("session_before_compact", async |_, ctx| {
+        let session = ctx.host().session();
+        session
+            .send_message(note("meanwhile"), MessageOptions::default())
+            .await?;
+        Ok(Value::Null)
+    });
+    let long = "A long answer that stays as it is, word for word, as the last one.";
+    let replies = [long, "SUMMARY", "on"].map(Reply::Text);
+    let script = Script::new(replies);
+    let mut scene = scene_with(script, plugin, crate::compaction::small()).await;
+    scene.prompt("go").await;
+    scene.events();
+    scene.session.compact(None).await.unwrap();
+    idle(&scene.session).await;
+    let events = scene.events();
+    let at = |word: &str| events.iter().position(|event| event == word);
+    assert!(
+        at("message_end custom") < at("compaction_end Manual done"),
+        "{events:?}"
+    );
+    scene.prompt("next").await;
+    let requests = scene.script.requests();
+    assert_eq!(
+        requests[2][requests[2].len() - 2..],
+        ["user:meanwhile", "user:next"]
+    );
+}
+
+#[tokio::test]
 async fn a_message_that_cannot_start_its_run_is_an_error_of_its_sender() {
     // extensions §5.3: errors are reported as send_message
     let plugin = Plugin::new().on_event("agent_settled", async |_, ctx| {
@@ -355,6 +387,27 @@ async fn a_prompt_from_every_event_is_answered_and_none_hangs() {
         "{events:?}"
     );
     assert_eq!(events.last().unwrap(), "agent_settled");
+}
+
+#[tokio::test]
+async fn a_handler_that_answers_its_own_messages_is_stopped() {
+    // invariant 39
+    let plugin = Plugin::new().on(|input: InputEvent, ctx| async move {
+        let more = format!("{}+", input.text);
+        say(ctx.host(), &more, Some(SendAs::FollowUp)).await?;
+        Ok(InputAnswer::Continue)
+    });
+    let replies = std::iter::repeat_with(|| Reply::Text("ok")).take(20);
+    let mut scene = scene(Script::new(replies), plugin).await;
+    let prompt = pliant_kernel::pipeline::Prompt {
+        when_active: Some(pliant_kernel::pipeline::WhenActive::FollowUp),
+        ..pliant_kernel::pipeline::Prompt::text("go")
+    };
+    scene.session.prompt(prompt, |_| ()).await.unwrap();
+    idle(&scene.session).await;
+    assert_eq!(scene.script.requests().len(), 11);
+    let events = scene.events();
+    assert_eq!(count(&events, "extension_error send_user_message"), 1);
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use std::thread;
 use pliant_kernel::models::ModelWish;
 use pliant_kernel::registry::{InProcess, Rank, Source};
 use pliant_kernel::{Kernel, KernelOptions, OpenOptions, SessionChoice};
+use pliant_sdk::hook::{BeforeProviderHeaders, HeadersAnswer};
 use pliant_sdk::host::{HttpCredential, HttpRequest};
 use pliant_sdk::message::AssistantMessage;
 use pliant_sdk::provider::{Provider, ProviderSpec, StreamOut, StreamRequest, Wire};
@@ -277,6 +278,24 @@ async fn handlers_edit_headers_one_after_the_other_and_null_removes_one() {
         "{request}"
     );
     assert!(request.contains(KEY), "{request}");
+}
+
+#[tokio::test]
+async fn a_header_that_is_given_stands_over_the_one_with_the_secret() {
+    // G13
+    let (url, requests) = serve(vec![words(&["ok"])]);
+    let plugin = Plugin::new().on(|mut event: BeforeProviderHeaders, _| async move {
+        let given = json!("Bearer of-the-gateway");
+        event.headers.insert("Authorization".to_owned(), given);
+        Ok(HeadersAnswer::send(event.headers))
+    });
+    let scene = open(&url, QUIET(), vec![plugin]).await;
+    scene.prompt("hi").await;
+    let request = requests.recv().unwrap();
+    assert!(
+        request.contains("authorization: Bearer of-the-gateway\r\n") && !request.contains(KEY),
+        "{request}"
+    );
 }
 
 #[tokio::test]

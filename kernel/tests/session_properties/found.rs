@@ -70,5 +70,5 @@ fn a_tool_that_comes_back_after_a_move_is_there_as_in_any_new_place() {
     ];
     let script = script(acts.map(|what| (After::Quiet, what)));
     let record = play(&script);
-    assert!(declared(&record.requests[0]).contains("late"));
+    assert!(declared(&record.requests[0].messages).contains("late"));
 }

@@ -65,12 +65,18 @@ impl Drop for Life {
     }
 }
 
+/// What the model was asked once.
+pub struct Request {
+    /// The loads of the extension at that time.
+    pub loads: (usize, usize),
+    pub messages: Vec<Arc<Message>>,
+}
+
 /// What the model is to say and what it was asked.
 #[derive(Default)]
 pub struct Talk {
     pub replies: Mutex<VecDeque<Reply>>,
-    /// Each with the loads of the extension at that time.
-    pub requests: Mutex<Vec<((usize, usize), Vec<Arc<Message>>)>>,
+    pub requests: Mutex<Vec<Request>>,
     pub loads: Arc<Loads>,
     pub gate: Gate,
     pub alive: Alive,
@@ -92,7 +98,10 @@ impl Wire for ScriptedWire {
         let _life = talk.alive.begin();
         let number = {
             let mut requests = talk.requests.lock().unwrap();
-            requests.push((talk.loads.look(), request.messages.clone()));
+            requests.push(Request {
+                loads: talk.loads.look(),
+                messages: request.messages.clone(),
+            });
             requests.len()
         };
         let reply = talk.replies.lock().unwrap().pop_front();

@@ -314,7 +314,6 @@ impl Stage {
         let closed = timeout(Duration::from_secs(5), self.session.close("quit")).await;
         closed.unwrap_or_else(|_| self.stuck("it does not close", script));
         let requests = std::mem::take(&mut *self.talk.requests.lock().unwrap());
-        let (generations, requests) = requests.into_iter().unzip();
         Record {
             events: std::mem::take(&mut *self.events.lock().unwrap()),
             prompts: std::mem::take(&mut *self.prompts.lock().unwrap()),
@@ -322,7 +321,6 @@ impl Stage {
             triggering: script.acts.iter().filter(|act| act.what.triggers()).count(),
             cleared: std::mem::take(&mut *self.cleared.lock().unwrap()),
             requests,
-            generations,
             called: std::mem::take(&mut *self.extension.called.lock().unwrap()),
             commands: self.commands,
             files: self.files,

@@ -8,6 +8,7 @@ use pliant_sdk::{Event, Message};
 use tempfile::TempDir;
 
 use crate::extension::Called;
+use crate::model::Request;
 use crate::script::Way;
 
 pub struct Record {
@@ -19,9 +20,7 @@ pub struct Record {
     pub triggering: usize,
     /// Texts that were taken out of the queues.
     pub cleared: Vec<String>,
-    /// What the model was asked, and which generations there were by then.
-    pub requests: Vec<Vec<Arc<Message>>>,
-    pub generations: Vec<(usize, usize)>,
+    pub requests: Vec<Request>,
     pub called: Vec<Called>,
     /// Commands of the user whose results were recorded, in order.
     pub commands: Vec<String>,

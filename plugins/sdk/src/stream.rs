@@ -326,6 +326,8 @@ impl EventSink for Vec<StreamEvent> {
 pub struct Assembler {
     message: AssistantMessage,
     arguments: Vec<Option<PartialObject>>,
+    /// By block: it is not complete yet.
+    open: Vec<bool>,
     started: bool,
 }
 
@@ -337,6 +339,7 @@ impl Assembler {
         Self {
             message,
             arguments: Vec::new(),
+            open: Vec::new(),
             started: false,
         }
     }
@@ -368,8 +371,10 @@ impl Assembler {
         }
     }
 
-    /// Takes one event. Events for blocks that do not exist are ignored.
-    pub fn push(&mut self, event: &StreamEvent) {
+    /// Takes one event, and answers whether it fits what came before. One that does not is ignored: for
+    /// a block that does not exist, is of another kind or complete, and one that opens a block out of
+    /// its place.
+    pub fn push(&mut self, event: &StreamEvent) -> bool {
         match event {
             StreamEvent::Start => self.started = true,
             StreamEvent::Meta {
@@ -388,10 +393,10 @@ impl Assembler {
                 }
             }
             StreamEvent::TextStart { content_index } => {
-                self.open(*content_index, Content::Text(Text::default()), None);
+                return self.open(*content_index, Content::Text(Text::default()), None);
             }
             StreamEvent::ThinkingStart { content_index } => {
-                self.open(*content_index, Content::Thinking(Thinking::default()), None);
+                return self.open(*content_index, Content::Thinking(Thinking::default()), None);
             }
             StreamEvent::ToolcallStart {
                 content_index,
@@ -403,54 +408,63 @@ impl Assembler {
                     name: tool_name.clone(),
                     ..ToolCall::default()
                 };
-                self.open(
-                    *content_index,
-                    Content::ToolCall(call),
-                    Some(PartialObject::new()),
-                );
+                let arguments = Some(PartialObject::new());
+                return self.open(*content_index, Content::ToolCall(call), arguments);
             }
             StreamEvent::TextDelta {
                 content_index,
                 delta,
-            }
-            | StreamEvent::ThinkingDelta {
+            } => match self.block(*content_index) {
+                Some(Content::Text(block)) => block.text.push_str(delta),
+                _ => return false,
+            },
+            StreamEvent::ThinkingDelta {
                 content_index,
                 delta,
             } => match self.block(*content_index) {
-                Some(Content::Text(block)) => block.text.push_str(delta),
                 Some(Content::Thinking(block)) => block.thinking.push_str(delta),
-                _ => {}
+                _ => return false,
             },
             StreamEvent::ToolcallDelta {
                 content_index,
                 delta,
-            } => {
-                if let Some(Some(partial)) = self.arguments.get_mut(*content_index) {
-                    partial.push(delta);
-                }
-            }
+            } => match self.arguments.get_mut(*content_index) {
+                Some(Some(partial)) => partial.push(delta),
+                _ => return false,
+            },
             StreamEvent::TextEnd {
                 content_index,
                 content,
-            }
-            | StreamEvent::ThinkingEnd {
+            } => match self.block(*content_index) {
+                Some(Content::Text(block)) => {
+                    block.text.clone_from(content);
+                    self.open[*content_index] = false;
+                }
+                _ => return false,
+            },
+            StreamEvent::ThinkingEnd {
                 content_index,
                 content,
             } => match self.block(*content_index) {
-                Some(Content::Text(block)) => block.text.clone_from(content),
-                Some(Content::Thinking(block)) => block.thinking.clone_from(content),
-                _ => {}
+                Some(Content::Thinking(block)) => {
+                    block.thinking.clone_from(content);
+                    self.open[*content_index] = false;
+                }
+                _ => return false,
             },
             StreamEvent::ToolcallEnd {
                 content_index,
                 tool_call,
-            } => {
-                if let Some(Content::ToolCall(call)) = self.block(*content_index) {
+            } => match self.block(*content_index) {
+                Some(Content::ToolCall(call)) => {
                     call.clone_from(tool_call);
                     self.arguments[*content_index] = None;
+                    self.open[*content_index] = false;
                 }
-            }
+                _ => return false,
+            },
         }
+        true
     }
 
     /// The message as it stands, with a stop reason, for a stream that ended without its own.
@@ -466,15 +480,25 @@ impl Assembler {
         self.message
     }
 
-    fn open(&mut self, content_index: usize, block: Content, partial: Option<PartialObject>) {
-        if content_index == self.message.content.len() {
+    fn open(
+        &mut self,
+        content_index: usize,
+        block: Content,
+        partial: Option<PartialObject>,
+    ) -> bool {
+        let fits = content_index == self.open.len();
+        if fits {
             self.message.content.push(block);
             self.arguments.push(partial);
+            self.open.push(true);
         }
+        fits
     }
 
+    /// A block that is not complete.
     fn block(&mut self, content_index: usize) -> Option<&mut Content> {
-        self.message.content.get_mut(content_index)
+        let open = self.open.get(content_index) == Some(&true);
+        self.message.content.get_mut(content_index).filter(|_| open)
     }
 }
 
@@ -637,6 +661,42 @@ mod tests {
             assembler.push(event);
         }
         assert_eq!(assembler.finish(StopReason::ToolUse, None), written);
+    }
+
+    #[test]
+    fn what_fits_nothing_before_it_is_ignored_and_said() {
+        // L22
+        let text = |at: usize, delta: &str| StreamEvent::TextDelta {
+            content_index: at,
+            delta: delta.into(),
+        };
+        let end = |content: &str| StreamEvent::TextEnd {
+            content_index: 0,
+            content: content.into(),
+        };
+        let thought = StreamEvent::ThinkingDelta {
+            content_index: 0,
+            delta: "hm".into(),
+        };
+        let open = |content_index| StreamEvent::TextStart { content_index };
+        let events = [
+            (text(0, "early"), false),
+            (open(1), false),
+            (open(0), true),
+            (text(0, "a"), true),
+            (thought, false),
+            (text(usize::MAX, "b"), false),
+            (end("ab"), true),
+            (text(0, "c"), false),
+            (end("abc"), false),
+            (open(0), false),
+        ];
+        let mut assembler = Assembler::new(AssistantMessage::default());
+        for (event, fits) in events {
+            assert_eq!(assembler.push(&event), fits, "{event:?}");
+        }
+        let message = assembler.finish(StopReason::Stop, None);
+        assert_eq!(message.content, [Content::text("ab")]);
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use pliant_sdk::{Error, Message};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{listens, with_handlers};
@@ -58,8 +59,16 @@ impl Draft {
     }
 
     fn payload(&self, point: HookPoint) -> Vec<u8> {
+        #[derive(Serialize)]
+        struct Event<'a> {
+            r#type: &'static str,
+            messages: &'a [Arc<Message>],
+        }
         let write = || {
-            let event = json!({"type": point.name(), "messages": self.messages});
+            let event = Event {
+                r#type: point.name(),
+                messages: &self.messages,
+            };
             serde_json::to_vec(&event).unwrap_or_default()
         };
         self.payload.get_or_init(write).clone()
@@ -189,6 +198,8 @@ fn same(one: &[Arc<Message>], other: &[Arc<Message>]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn texts(texts: &[&str]) -> Vec<Arc<Message>> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use pliant_sdk::host::BoxFuture;
 use pliant_sdk::{Error, Model};
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -35,6 +36,12 @@ struct Handlers<H> {
     provider: String,
     api: String,
     model: String,
+}
+
+#[derive(Serialize)]
+struct BodyEvent<'a> {
+    r#type: &'static str,
+    payload: &'a Value,
 }
 
 impl<H: RunHost> Handlers<H> {
@@ -90,7 +97,11 @@ impl<H: RunHost> ProviderHooks for Handlers<H> {
         Box::pin(async move {
             let draft = (body, false);
             let (body, changed) = with_handlers(&self.host, &self.cancel, point, draft, async |dispatcher, mut draft| {
-                let payload = |(body, _): &(Value, bool)| json!({"type": point.name(), "payload": body});
+                // Bodies are large: none is copied to be written.
+                let payload = |(body, _): &(Value, bool)| {
+                    let body = BodyEvent { r#type: point.name(), payload: body };
+                    serde_json::to_vec(&body).unwrap_or_default()
+                };
                 let take = |draft: &mut (Value, bool), answer: Value| {
                     if !answer.is_object() {
                         return Err(Error::invalid(
@@ -100,7 +111,7 @@ impl<H: RunHost> ProviderHooks for Handlers<H> {
                     *draft = (answer, true);
                     Ok(ControlFlow::Continue(()))
                 };
-                let _ = dispatcher.each(&mut draft, payload, take).await;
+                let _ = dispatcher.each_encoded(&mut draft, payload, take).await;
                 draft
             })
             .await;

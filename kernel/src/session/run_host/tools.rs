@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pliant_sdk::loadout::LoadoutChanges;
 use pliant_sdk::tool::ExecutionMode;
 
+use crate::prompt::PromptEdits;
 use crate::registry::Snapshot;
 use crate::run::{Loadout, LoadoutParts, ToolHost, ToolServices};
 use crate::session::{Shared, lock};
@@ -53,6 +54,14 @@ impl ToolHost for Arc<Shared> {
         };
         state.loadout = Some(Arc::clone(&loadout));
         loadout
+    }
+
+    fn note_prompt(&self, edits: PromptEdits) {
+        lock(&self.state).prompt_edits = edits;
+    }
+
+    fn select_tools(&self, names: &[String]) {
+        self.set_active_tools(names);
     }
 
     fn change_loadout(&self, loadout: &Arc<Loadout>, changes: LoadoutChanges) {

@@ -8,7 +8,7 @@ use pliant_sdk::session::{AppendEntry, SendMessage, SendUserMessage};
 use serde_json::Value;
 
 use super::{Allowed, Service};
-use crate::host::actions::Ask;
+use crate::host::actions::{Ask, CallScope};
 use crate::registry::{Rank, Source};
 use crate::session::{Session, Shared};
 
@@ -45,7 +45,11 @@ async fn send_message(session: Arc<Shared>, ask: Ask) -> Result<Value, Error> {
 fn send_user_message(session: Arc<Shared>, ask: Ask) -> Result<Value, Error> {
     let SendUserMessage { content, options } = serde_json::from_value(ask.payload)?;
     let sender = sender(&session, ask.source);
-    Session(session).send_user_message(content, options, sender);
+    let depth = match ask.scope {
+        CallScope::Input { depth } => depth + 1,
+        _ => 0,
+    };
+    Session(session).send_user_message(content, options, sender, depth);
     Ok(Value::Null)
 }
 

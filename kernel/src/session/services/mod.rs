@@ -3,6 +3,7 @@
 //! answers nobody (§6).
 
 mod messages;
+mod prompt;
 mod state;
 mod tools;
 
@@ -58,7 +59,12 @@ impl Allowed {
 }
 
 /// All groups.
-const GROUPS: &[&[Service]] = &[state::SERVICES, messages::SERVICES, tools::SERVICES];
+const GROUPS: &[&[Service]] = &[
+    state::SERVICES,
+    messages::SERVICES,
+    prompt::SERVICES,
+    tools::SERVICES,
+];
 
 /// A service that answers a stream.
 struct StreamService {

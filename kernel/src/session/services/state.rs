@@ -28,11 +28,7 @@ pub(super) const SERVICES: &[Service] = &[
         allowed: Allowed::InCommands,
         run: |session, _| {
             Box::pin(async move {
-                // A command that was put off until a run had settled would wait for itself.
-                let session = Session(session);
-                if !session.is_settling() {
-                    session.wait_idle().await;
-                }
+                Session(session).wait_idle().await;
                 Ok::<_, Error>(Value::Null)
             })
         },

@@ -8,6 +8,7 @@ use pliant_sdk::history::replay;
 
 use super::{Broken, require};
 use crate::extension::has_late_tool;
+use crate::model::Request;
 use crate::record::Record;
 use crate::script::{Script, What};
 
@@ -19,7 +20,8 @@ pub fn check(script: &Script, record: &Record) -> Broken {
         .acts
         .iter()
         .any(|act| matches!(act.what, What::Navigate(..)));
-    for (request, (sure, possible)) in record.requests.iter().zip(&record.generations) {
+    for Request { loads, messages } in &record.requests {
+        let (request, (sure, possible)) = (messages, loads);
         pairs(request)?;
         if !is_for_a_summary(request) {
             let between = earlier..=*possible;

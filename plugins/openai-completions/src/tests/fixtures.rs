@@ -74,7 +74,7 @@ fn shown(outcome: &Outcome) -> Vec<Value> {
     let mut assembler = Assembler::new(Default::default());
     let mut shown = Vec::new();
     for event in &outcome.events {
-        assembler.push(event);
+        assert!(assembler.push(event), "{event:?} fits what came before");
         let mut value = serde_json::to_value(event).unwrap();
         match event {
             StreamEvent::Meta { .. } => continue,
@@ -203,7 +203,7 @@ fn an_aborted_answer_keeps_what_is_known() {
     outcome
         .events
         .iter()
-        .for_each(|event| assembler.push(event));
+        .for_each(|event| assert!(assembler.push(event)));
     let whole = outcome.message.unwrap();
     let kept = assembler.finish(whole.stop_reason, None);
     assert_eq!(kept.usage, whole.usage);

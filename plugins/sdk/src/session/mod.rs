@@ -2,6 +2,7 @@
 //! of it (`extensions.md` §5). A file for each group of questions.
 
 mod messages;
+mod prompt;
 mod state;
 mod tools;
 
