@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::loadout::Loadout;
-use super::{RunHost, after, hooks, prepare};
+use super::{RequestView, RunHost, after, hooks, prepare, request};
 use crate::agent::{Answer, Driver, NextStep, ToolRunner, Verdict, declare_tools};
 use crate::models::ModelRequest;
 use crate::prompt::PromptState;
@@ -277,13 +277,15 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
             self.host.run_boundary();
         }
         let selection = self.host.selection();
+        let view = RequestView::default();
+        let messages = request::messages(self.host, cancel, &view, &selection.model).await;
         let request = ModelRequest {
             options: StreamOptions {
                 reasoning: (selection.level != ThinkingLevel::Off).then_some(selection.level),
                 session_id: Some(self.host.conversation()),
                 ..self.host.stream_options()
             },
-            messages: self.host.transcript(&selection.model),
+            messages,
             model: selection.model,
             conversation: Some(self.host.conversation()),
             now_ms: self.host.now_ms(),

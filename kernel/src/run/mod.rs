@@ -16,8 +16,10 @@ mod navigate;
 
 mod convert;
 mod hooks;
+mod images;
 mod loadout;
 mod repair;
+mod request;
 
 use std::sync::Arc;
 
@@ -31,6 +33,7 @@ pub use host::{ModelHost, PluginHost, QueueHost, RunHost, Selection, TreeHost};
 pub use loadout::{Loadout, ToolServices};
 pub use navigate::{Arrival, NavigateError, NavigateOptions, navigate};
 pub use repair::{Transcript, repair_notice};
+pub use request::{Assembly, RequestView};
 pub use retry::{RetryPolicy, is_overflow, is_retryable};
 
 /// How a session run ended.

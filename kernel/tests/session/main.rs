@@ -9,6 +9,7 @@ mod support;
 
 mod compaction;
 mod compaction_hooks;
+mod context;
 mod navigation;
 mod prompt;
 mod services;

@@ -3,6 +3,7 @@
 //! events that only notify.
 
 mod compaction;
+mod context;
 mod message;
 mod tools;
 mod tree;
@@ -17,6 +18,7 @@ use super::{PluginHost, RunHost};
 use crate::registry::{Callers, Dispatcher, HookPoint, Snapshot, Source};
 
 pub(super) use compaction::{Supplied, before_compact, compact_failed, compacted};
+pub(super) use context::context;
 pub(super) use message::message_end;
 pub(super) use tools::{tool_call, tool_result};
 pub(super) use tree::{before_tree, moved};
@@ -47,6 +49,11 @@ where
         Some(dispatcher) => then(dispatcher, nobody).await,
         None => nobody,
     }
+}
+
+/// Whether anybody attached a handler to `point`.
+fn listens<H: RunHost>(host: &H, point: HookPoint) -> bool {
+    !host.registry().snapshot().handlers(point.name()).is_empty()
 }
 
 /// Time for a handler that hears of something after the user gave up.
