@@ -233,7 +233,7 @@ impl Arrival {
             "type": "session_tree", "newLeafId": moved.new_leaf, "oldLeafId": moved.old_leaf,
         });
         if let Some(entry) = &self.summary {
-            event["summaryEntry"] = json!(entry);
+            event["summaryEntry"] = entry.to_json();
             event["fromExtension"] = json!(moved.from_extension);
         }
         Some(event)

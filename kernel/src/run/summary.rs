@@ -107,9 +107,8 @@ impl<'a, H: RunHost> Summarizer<'a, H> {
             note: Some("a summary that was not used".to_owned()),
         });
         // A session that cannot be written says so with the next message.
-        if let Ok(entry) = self.host.append(entry)
-            && let Ok(entry) = serde_json::to_value(&entry)
-        {
+        if let Ok(entry) = self.host.append(entry) {
+            let entry = entry.to_json();
             hooks::announce(self.host, Event::EntryAppended { entry }).await;
         }
     }

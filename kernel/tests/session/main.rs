@@ -12,4 +12,5 @@ mod compaction_hooks;
 mod context;
 mod navigation;
 mod prompt;
+mod reading;
 mod services;

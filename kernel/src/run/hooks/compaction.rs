@@ -57,7 +57,7 @@ pub(in crate::run) async fn before_compact<H: RunHost>(
         let event = json!({
             "type": point.name(),
             "preparation": preparation(&plan.prepared, &plan.settings),
-            "branchEntries": branch,
+            "branchEntries": branch.iter().map(|entry| entry.to_json()).collect::<Value>(),
             "customInstructions": plan.instructions,
             "reason": plan.reason,
             "willRetry": plan.will_retry,
@@ -130,7 +130,7 @@ pub(in crate::run) async fn compacted<H: RunHost>(
     let point = HookPoint::SessionCompact;
     with_handlers(host, cancel, point, (), async |dispatcher, ()| {
         let event = json!({
-            "type": point.name(), "compactionEntry": entry, "fromExtension": from_extension,
+            "type": point.name(), "compactionEntry": entry.to_json(), "fromExtension": from_extension,
             "reason": plan.reason, "willRetry": plan.will_retry,
         });
         dispatcher.notify(&event).await;

@@ -97,7 +97,7 @@ fn preparation(plan: &Plan) -> Value {
         "targetId": plan.target,
         "oldLeafId": plan.old_leaf,
         "commonAncestorId": plan.left.common_ancestor,
-        "entriesToSummarize": plan.left.entries,
+        "entriesToSummarize": plan.left.entries.iter().map(|e| e.to_json()).collect::<Value>(),
         "userWantsSummary": options.summarize,
         "replaceInstructions": options.replace_instructions,
     });

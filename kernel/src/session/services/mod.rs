@@ -2,6 +2,9 @@
 //! services, and what each kind of call may use (`extensions.md` §5.1). A session that has ended
 //! answers nobody (§6).
 
+mod naming;
+mod places;
+mod read;
 mod state;
 
 use std::path::Path;
@@ -47,7 +50,12 @@ impl Allowed {
 }
 
 /// All groups.
-const GROUPS: &[&[Service]] = &[state::SERVICES];
+const GROUPS: &[&[Service]] = &[
+    state::SERVICES,
+    read::SERVICES,
+    naming::SERVICES,
+    places::SERVICES,
+];
 
 fn all() -> impl Iterator<Item = &'static Service> {
     GROUPS.iter().copied().flatten()
