@@ -151,10 +151,11 @@ impl<'a, H: RunHost> Summarizer<'a, H> {
     /// One attempt; `None` when it was aborted.
     async fn answer(&self, text: &str) -> Option<AssistantMessage> {
         let snapshot = self.host.registry().snapshot();
-        let opened = self
-            .host
-            .client()
-            .open(&snapshot, self.request(text), self.cancel);
+        let hooks = hooks::provider(self.host, self.cancel, self.model());
+        let opened =
+            self.host
+                .client()
+                .open(&snapshot, self.request(text), Some(hooks), self.cancel);
         let answer = match opened {
             Ok(answer) => answer,
             Err(error) => return Some(failed(AssistantMessage::default(), &error)),

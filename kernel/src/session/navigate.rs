@@ -1,7 +1,5 @@
 //! Going to another place of the session's tree, and the names of places (`kernel.md` §6.7, S25).
 
-use tokio_util::sync::CancellationToken;
-
 use super::{Session, lock};
 use crate::run::{self, Arrival, NavigateError, NavigateOptions};
 use crate::tree::{EntryId, TreeError};
@@ -18,9 +16,9 @@ impl Session {
         options: NavigateOptions,
     ) -> Result<Arrival, NavigateError> {
         self.0.claims.settled().await;
-        let cancel = CancellationToken::new();
-        let claimed = self.0.claims.claim_for_navigation(cancel.clone());
-        let claimed = claimed.ok_or(NavigateError::Busy)?;
+        let claimed = self.0.claims.claim_for_navigation();
+        let claimed = claimed.map_err(|_| NavigateError::Busy)?;
+        let cancel = claimed.cancel.clone();
         let arrival = run::navigate(&self.0, target.clone(), options, &cancel).await;
         self.0.run_boundary();
         if arrival.is_ok() {

@@ -5,6 +5,7 @@
 mod compaction;
 mod context;
 mod message;
+mod provider;
 mod tools;
 mod tree;
 
@@ -20,6 +21,7 @@ use crate::registry::{Callers, Dispatcher, HookPoint, Snapshot, Source};
 pub(super) use compaction::{Supplied, before_compact, compact_failed, compacted};
 pub(super) use context::context;
 pub(super) use message::message_end;
+pub(super) use provider::provider;
 pub(super) use tools::{tool_call, tool_result};
 pub(super) use tree::{before_tree, moved};
 

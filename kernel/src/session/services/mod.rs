@@ -2,6 +2,7 @@
 //! services, and what each kind of call may use (`extensions.md` §5.1). A session that has ended
 //! answers nobody (§6).
 
+mod messages;
 mod naming;
 mod places;
 mod read;
@@ -52,6 +53,7 @@ impl Allowed {
 /// All groups.
 const GROUPS: &[&[Service]] = &[
     state::SERVICES,
+    messages::SERVICES,
     read::SERVICES,
     naming::SERVICES,
     places::SERVICES,

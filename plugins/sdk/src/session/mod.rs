@@ -1,12 +1,17 @@
 //! The session that a handler, tool or command runs in, with types: what it is, and what may be asked
 //! of it (`extensions.md` §5). A file for each group of questions.
 
+mod messages;
 mod places;
 mod read;
 mod state;
 
 use crate::host::Host;
 
+pub use messages::{
+    AppendEntry, MessageDraft, MessageOptions, SendAs, SendMessage, SendUserMessage,
+    UserMessageOptions,
+};
 pub use places::{NavigateOptions, Navigated};
 pub use read::{
     ProjectionSource, SessionEntry, SessionInfo, SessionNode, SessionNodes, SessionProjection,
