@@ -24,6 +24,9 @@ impl Session {
         if arrival.is_ok() {
             self.restore_tools();
         }
+        // What plugins said meanwhile belongs where the session is now. One that cannot be written says
+        // so with the next message.
+        let _held = self.0.flush_held().await;
         // Whoever hears of the new place finds the session idle.
         drop(claimed);
         let arrival = arrival?;
