@@ -7,6 +7,7 @@ mod custom;
 mod disk;
 mod entering;
 mod events;
+mod leaving;
 mod name;
 mod navigate;
 mod outbox;
@@ -17,7 +18,7 @@ mod run_host;
 mod services;
 mod state;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -88,6 +89,8 @@ pub struct SessionStart {
     pub prompt: PromptOptions,
     /// `startup`, `resume`, … for `session_start` handlers.
     pub reason: &'static str,
+    /// The session that it takes the place of.
+    pub previous_file: Option<PathBuf>,
     /// What the user should be told once, in sentences.
     pub notices: Vec<String>,
 }
@@ -177,6 +180,7 @@ impl Session {
             tools,
             prompt,
             reason,
+            previous_file,
             notices,
         } = start;
         let level = model
@@ -213,7 +217,10 @@ impl Session {
             equipment,
         };
         let session = Self(Arc::new(shared));
-        let event = json!({"type": "session_start", "reason": reason});
+        let mut event = json!({"type": "session_start", "reason": reason});
+        if let Some(file) = previous_file {
+            event["previousSessionFile"] = json!(file);
+        }
         session.tell(HookPoint::SessionStart, &event).await;
         Ok(session)
     }
@@ -329,9 +336,17 @@ impl Session {
     /// Ends the session: stops a run, tells `session_shutdown` handlers, waits for the disk, and lets
     /// others open the file. Never fails.
     pub async fn close(&self, reason: &str) {
+        self.close_for(reason, None).await;
+    }
+
+    /// Ends the session because another one takes its place.
+    pub async fn close_for(&self, reason: &str, target: Option<&Path>) {
         self.0.claims.close();
         self.abort().await;
-        let event = json!({"type": "session_shutdown", "reason": reason});
+        let mut event = json!({"type": "session_shutdown", "reason": reason});
+        if let Some(file) = target {
+            event["targetSessionFile"] = json!(file);
+        }
         self.tell(HookPoint::SessionShutdown, &event).await;
         self.0.outbox.arrived().await;
         self.0.closed.store(true, Ordering::Release);

@@ -15,4 +15,5 @@ mod navigation;
 mod prompt;
 mod provider_hooks;
 mod reading;
+mod replacement;
 mod services;
