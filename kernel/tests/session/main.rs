@@ -17,3 +17,4 @@ mod provider_hooks;
 mod reading;
 mod replacement;
 mod services;
+mod wandering;
