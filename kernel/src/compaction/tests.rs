@@ -266,6 +266,44 @@ fn the_estimate_is_the_last_usage_and_what_came_after_it() {
 }
 
 #[test]
+fn a_message_is_a_token_for_four_of_its_characters() {
+    // R17
+    let tokens = |message: Value| super::estimate::message_tokens(&Message::from(message));
+    let blocks = |blocks: Value| json!({"role": "assistant", "content": blocks});
+    assert_eq!(tokens(json!({"role": "user", "content": "12345"})), 2);
+    // As services count them: a character outside the first plane is two.
+    assert_eq!(
+        tokens(json!({"role": "user", "content": "\u{1f600}\u{1f600}\u{1f600}"})),
+        2
+    );
+    let image = json!([{"type": "image", "data": "x", "mimeType": "image/png"}]);
+    assert_eq!(tokens(json!({"role": "user", "content": image})), 1200);
+    assert_eq!(
+        tokens(blocks(
+            json!([{"type": "thinking", "thinking": "12345678"}])
+        )),
+        2
+    );
+    let call = json!([{"type": "toolCall", "id": "long id that is not sent", "name": "read",
+        "arguments": {"path": "ab"}}]);
+    assert_eq!(tokens(blocks(call)), (4 + 13_u64).div_ceil(4));
+    let bash = json!({"role": "bashExecution", "command": "1234", "output": "56789"});
+    assert_eq!(tokens(bash), 3);
+    assert_eq!(
+        tokens(json!({"role": "compactionSummary", "summary": "1234"})),
+        1
+    );
+    let system = json!({"role": "system", "content": "1234", "sections": {"a": "5678"},
+        "toolsAdded": [{"name": "t"}]});
+    let tool = pliant_sdk::message::Tool {
+        name: "t".into(),
+        ..Default::default()
+    };
+    let declared = serde_json::to_string(&[tool]).unwrap().len() as u64;
+    assert_eq!(tokens(system), (8 + declared).div_ceil(4));
+}
+
+#[test]
 fn the_replayed_prompt_is_counted_once() {
     // R16
     let section = |text: &str| json!({"role": "system", "content": "", "sections": {"s": text}});

@@ -127,14 +127,18 @@ static TRANSIENT: Patterns = Patterns::of(&[
     "subscription_sharing_(usage|user)_unavailable",
 ]);
 
-/// Wordings of requests that are too large.
+/// Wordings of requests that are too large (`providers.md` §7.4).
 static OVERFLOW: Patterns = Patterns::of(&[
-    "(prompt|input|request|context) (is )?too (long|large)|input is too long",
+    "(prompt|input|request|context) (is )?too (long|large)|prompt exceeds max length",
     "exceeds? (the )?(model'?s? )?(maximum )?(context|available context)",
     "maximum (context|prompt) length|context (window|length|size) (exceeded|is)|input token limit",
+    "exceeds (the )?maximum allowed input length|input token count.*exceeds the maximum",
+    "longer than the model'?s context length|greater than the context length",
+    r"exceeds the limit of \d|context window exceeds limit|exceeded model token limit",
     "context_length_exceeded|model_context_window_exceeded|request_too_large",
     "token limit exceeded|too many (input )?tokens|reduce the length of",
-    r"^\s*413\b",
+    "range of input length should be",
+    r"^\s*413($|[\s:])|API error \(413\):",
 ]);
 
 /// What sounds like [`OVERFLOW`] and is load.
@@ -207,6 +211,53 @@ mod tests {
         let mut answer = failed("503");
         answer.stop_reason = StopReason::Aborted;
         assert!(!is_retryable(&answer));
+    }
+
+    #[test]
+    fn what_services_say_of_requests_that_are_too_large_is_known() {
+        // R20, providers 7.4
+        for text in [
+            "400: prompt is too long: 210000 tokens > 200000 maximum",
+            "prompt too long; exceeded max context length",
+            "prompt exceeds max length",
+            "413 {\"error\":\"request_too_large\"}",
+            "413 status code (no body)",
+            "Mistral API error (413): too much",
+            "input is too long for requested model",
+            "Your input exceeds the context window of this model",
+            "context length exceeded",
+            "exceeds the model's maximum context length of 8192 tokens",
+            "context window exceeded",
+            "The input token count (1200000) exceeds the maximum number of tokens allowed",
+            "This model's maximum prompt length is 131072",
+            "Please reduce the length of the messages",
+            "maximum context length is 8192 tokens",
+            "exceeds the maximum allowed input length of 8192 tokens",
+            "the input (9000 tokens) is longer than the model's context length (8192 tokens)",
+            "prompt token count of 9000 exceeds the limit of 8192",
+            "the request exceeds the available context size",
+            "the prompt is greater than the context length",
+            "context window exceeds limit",
+            "exceeded model token limit",
+            "too large for model with 8192 maximum context length",
+            "prompt has 9000 tokens, but the configured context size is 8192 tokens",
+            "model_context_window_exceeded",
+            "Range of input length should be [1, 8192]",
+            "too many tokens",
+        ] {
+            assert!(is_overflow(text), "{text}");
+        }
+        for text in [
+            "",
+            "Throttling error: Too many tokens, please wait before trying again.",
+            "Service unavailable: prompt is too long",
+            "429: rate limit: too many tokens per minute",
+            "too many requests, input token limit",
+            "4130: something else",
+            "the limit of 5 calls exceeds nothing",
+        ] {
+            assert!(!is_overflow(text), "{text}");
+        }
     }
 
     #[test]

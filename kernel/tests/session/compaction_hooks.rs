@@ -402,3 +402,67 @@ async fn an_aborted_answer_counts_before_the_next_prompt_and_not_after_its_run()
         ]
     );
 }
+
+#[tokio::test]
+async fn a_finished_answer_that_filled_the_window_is_not_asked_for_again() {
+    // R20, R22
+    let heard = Heard::default();
+    let plugin = heard.hearing(Plugin::new(), &HEARD);
+    let replies = [costly(LONG, 130_000), Reply::Text("SUMMARY")];
+    let scene = open(plugin, &heard, replies).await;
+    let end = scene.prompt("first").await;
+    assert!(
+        end.last
+            .unwrap()
+            .as_assistant()
+            .unwrap()
+            .error_message
+            .is_none()
+    );
+    assert_eq!(
+        heard.told(&["compaction", "agent_end"]),
+        [
+            "agent_end",
+            "compaction_start Overflow",
+            "<session_compact>",
+            "compaction_end Overflow done"
+        ]
+    );
+    assert_eq!(heard.payloads()[0]["willRetry"], false);
+    assert!(entries(&scene, "context_edit").is_empty());
+    assert_eq!(scene.script.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_recovery_that_fails_leaves_the_attempt_out_and_asks_no_more() {
+    // R22
+    let heard = Heard::default();
+    let plugin = heard.hearing(Plugin::new(), &HEARD);
+    let replies = [
+        Reply::Text(LONG),
+        Reply::Fail(TOO_LARGE),
+        Reply::Fail("400: no"),
+    ];
+    let scene = open(plugin, &heard, replies).await;
+    scene.prompt("first").await;
+    heard.told(&[]);
+    scene.prompt("second").await;
+    assert_eq!(
+        heard.told(&["compaction", "agent_end", "agent_settled"]),
+        [
+            "agent_end",
+            "compaction_start Overflow",
+            "compaction_end Overflow failed",
+            "<session_compact_failed>",
+            "agent_settled"
+        ]
+    );
+    let failed = &heard.payloads()[0];
+    // That there was to be another attempt, which there is not.
+    assert_eq!(
+        (&failed["reason"], &failed["willRetry"]),
+        (&json!("overflow"), &json!(true))
+    );
+    assert_eq!(entries(&scene, "context_edit").len(), 1);
+    assert_eq!(scene.script.requests().len(), 3);
+}

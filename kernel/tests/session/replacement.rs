@@ -35,7 +35,7 @@ fn with(session: SessionChoice) -> OpenOptions {
 async fn talked(plugin: Plugin, heard: &Heard) -> (Kernel, Session, Script, TempDir) {
     let replies = ["Answer one.", "Answer two.", "Answer three."].map(Reply::Text);
     let script = Script::new(replies);
-    let (kernel, dir) = kernel_with(&script, plugin, &json!({}));
+    let (kernel, dir) = kernel_with(&script, plugin, json!({}));
     let session = open_session(&kernel).await;
     for text in ["one", "two"] {
         session.prompt(Prompt::text(text), |_| ()).await.unwrap();

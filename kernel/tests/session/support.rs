@@ -236,7 +236,7 @@ pub async fn scene(script: Script, plugin: Plugin) -> Scene {
 }
 
 /// A kernel with the scripted model and a plugin, in a directory of its own.
-pub fn kernel_with(script: &Script, plugin: Plugin, settings: &Value) -> (Kernel, TempDir) {
+pub fn kernel_with(script: &Script, plugin: Plugin, settings: Value) -> (Kernel, TempDir) {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("agent")).unwrap();
     std::fs::write(dir.path().join("agent/settings.json"), settings.to_string()).unwrap();
@@ -255,7 +255,7 @@ pub fn kernel_with(script: &Script, plugin: Plugin, settings: &Value) -> (Kernel
 }
 
 pub async fn scene_with(script: Script, plugin: Plugin, settings: Value) -> Scene {
-    let (kernel, dir) = kernel_with(&script, plugin, &settings);
+    let (kernel, dir) = kernel_with(&script, plugin, settings);
     let session = open_session(&kernel).await;
     let events = session.subscribe();
     Scene {
