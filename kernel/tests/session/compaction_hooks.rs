@@ -2,6 +2,7 @@
 //! hear of it. Rules of `kernel.md` §6.5 and §6.6 and of `extensions.md` §3.1.
 
 use pliant_kernel::compaction::CompactionError;
+use pliant_sdk::hook::{CompactAnswer, SessionBeforeCompact, SessionCompact, SuppliedCompaction};
 use pliant_sdk::{Event, Plugin};
 use serde_json::{Value, json};
 
@@ -465,4 +466,42 @@ async fn a_recovery_that_fails_leaves_the_attempt_out_and_asks_no_more() {
     );
     assert_eq!(entries(&scene, "context_edit").len(), 1);
     assert_eq!(scene.script.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn a_plugin_with_types_keeps_what_would_have_been_kept() {
+    // R26, R27, extensions §3.1
+    let plugin = Plugin::new()
+        .on(|event: SessionBeforeCompact, _| async move {
+            assert_eq!(event.branch_entries[0].parent_id, None);
+            let prepared = event.preparation;
+            let told = prepared.messages_to_summarize.len() + prepared.turn_prefix_messages.len();
+            let supplied = SuppliedCompaction {
+                summary: format!("{told} messages"),
+                first_kept_entry_id: prepared.first_kept_entry_id,
+                ..SuppliedCompaction::default()
+            };
+            Ok(CompactAnswer::from(supplied))
+        })
+        .on(|event: SessionCompact, ctx| async move {
+            let entry = event.compaction_entry;
+            ctx.host()
+                .session()
+                .set_label(&entry.id, Some("by a plugin"))
+                .await
+        });
+    let replies = [Reply::Text("Yes."), Reply::Text(LONG)];
+    let scene = open(plugin, &Heard::default(), replies).await;
+    scene.prompt("first").await;
+    scene.prompt("second").await;
+    let before = scene.session.messages();
+    let done = scene.session.compact(None).await.unwrap();
+    assert_eq!(done.summary, "3 messages");
+    assert!(done.tokens_before > done.estimated_tokens_after);
+    assert_eq!(scene.session.messages()[2..], before[before.len() - 1..]);
+    let entry = entries(&scene, "compaction")[0]["id"]
+        .as_str()
+        .unwrap()
+        .into();
+    assert_eq!(scene.session.label(&entry).as_deref(), Some("by a plugin"));
 }

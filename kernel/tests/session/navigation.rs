@@ -6,7 +6,8 @@ use std::sync::Arc;
 use pliant_kernel::pipeline::{Prompt, PromptError};
 use pliant_kernel::run::{NavigateError, NavigateOptions};
 use pliant_kernel::tree::EntryId;
-use pliant_sdk::session::{MessageDraft, MessageOptions};
+use pliant_sdk::hook::{SessionBeforeTree, SessionTree, SuppliedSummary, TreeAnswer};
+use pliant_sdk::session::{MessageDraft, MessageOptions, SessionEntry};
 use pliant_sdk::{Error, Plugin};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -468,4 +469,34 @@ async fn what_a_plugin_says_meanwhile_stands_at_the_new_place() {
         "{request:?}"
     );
     assert_eq!(request[3..], ["user:Said meanwhile.", "user:on"]);
+}
+
+#[tokio::test]
+async fn a_plugin_with_types_tells_of_the_entries_that_are_left() {
+    // R39, extensions §3.1
+    let heard = Heard::default();
+    let plugin = Plugin::new()
+        .on(|event: SessionBeforeTree, _| async move {
+            let left = event.preparation.entries_to_summarize;
+            let said = left.iter().filter_map(SessionEntry::message).count();
+            let summary = SuppliedSummary {
+                summary: format!("{said} messages were left"),
+                ..SuppliedSummary::default()
+            };
+            Ok(TreeAnswer::from(summary))
+        })
+        .on(|event: SessionTree, ctx| async move {
+            let entry = event.summary_entry.unwrap_or_default();
+            ctx.host()
+                .session()
+                .set_name(entry.fields["summary"].as_str())
+                .await
+        });
+    let scene = talked(plugin, &heard, []).await;
+    let target = said(&scene, "Answer one.");
+    scene.session.navigate_tree(&target, SUMMARY).await.unwrap();
+    assert_eq!(
+        scene.session.name().as_deref(),
+        Some("2 messages were left")
+    );
 }

@@ -27,8 +27,18 @@ macro_rules! hook {
     };
 }
 
+mod compaction;
+mod places;
 mod request;
 
+pub use compaction::{
+    CompactAnswer, CompactionPreparation, FileOperations, SessionBeforeCompact, SessionCompact,
+    SessionCompactFailed, SuppliedCompaction,
+};
+pub use places::{
+    LeaveAnswer, SessionBeforeFork, SessionBeforeSwitch, SessionBeforeTree, SessionInfoChanged,
+    SessionTree, SuppliedSummary, TreeAnswer, TreePreparation,
+};
 pub use request::{
     AfterProviderResponse, BeforeProviderHeaders, BeforeProviderRequest, ContextAnswer,
     ContextEvent, ContextWithSystemEvent, HeadersAnswer, ProviderStreamEvent,
