@@ -138,6 +138,10 @@ impl<'a, H: RunHost> Summarizer<'a, H> {
     }
 
     async fn paid_answer(&mut self, text: &str) -> Option<AssistantMessage> {
+        // The user may have given up while handlers were asked.
+        if self.cancel.is_cancelled() {
+            return None;
+        }
         let answer = self.answer(text).await?;
         match &mut self.spent {
             // Nothing is not a summand: a sum is the provider's own figure if all its parts are (M4).

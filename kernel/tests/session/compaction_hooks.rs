@@ -1,10 +1,13 @@
 //! Handlers around a compaction: what they are shown, what they may decide, and in which order they
 //! hear of it. Rules of `kernel.md` §6.5 and §6.6 and of `extensions.md` §3.1.
 
+use std::sync::Arc;
+
 use pliant_kernel::compaction::CompactionError;
 use pliant_sdk::hook::{CompactAnswer, SessionBeforeCompact, SessionCompact, SuppliedCompaction};
 use pliant_sdk::{Event, Plugin};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::compaction::{TOO_LARGE, costly, entries, last_request, small};
 use crate::heard::Heard;
@@ -504,4 +507,37 @@ async fn a_plugin_with_types_keeps_what_would_have_been_kept() {
         .unwrap()
         .into();
     assert_eq!(scene.session.label(&entry).as_deref(), Some("by a plugin"));
+}
+
+#[tokio::test]
+async fn an_abort_ends_a_handler_and_no_model_is_asked() {
+    // R26, R51
+    let called = Arc::new(Notify::new());
+    let calling = Arc::clone(&called);
+    let plugin = Plugin::new().on_event("session_before_compact", move |_, _| {
+        let calling = Arc::clone(&calling);
+        async move {
+            calling.notify_one();
+            std::future::pending().await
+        }
+    });
+    let heard = Heard::default();
+    let plugin = heard.hearing(plugin, &HEARD);
+    let scene = open(plugin, &heard, [Reply::Text(LONG)]).await;
+    scene.prompt("first").await;
+    heard.told(&[]);
+    let session = scene.session.clone();
+    let compacting = tokio::spawn(async move { session.compact(None).await });
+    called.notified().await;
+    scene.session.abort().await;
+    assert_eq!(compacting.await.unwrap(), Err(CompactionError::Aborted));
+    assert_eq!(
+        heard.told(&TOLD),
+        [
+            "compaction_start Manual",
+            "compaction_end Manual aborted",
+            "<session_compact_failed idle>"
+        ]
+    );
+    assert_eq!(scene.script.requests().len(), 1);
 }

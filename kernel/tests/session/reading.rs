@@ -200,6 +200,7 @@ async fn a_handler_lets_the_conversation_be_compacted_without_waiting() {
         ctx.host().session().compact(Some("the tests")).await?;
         Ok(Value::Null)
     });
+    let plugin = plugin.command(Shorten);
     let settings = json!({"compaction": {"keepRecentTokens": 10}});
     let replies = [
         Reply::Text("An answer of some length, so that there is something to summarise."),
@@ -215,4 +216,24 @@ async fn a_handler_lets_the_conversation_be_compacted_without_waiting() {
     }
     let asked = scene.script.requests().pop().unwrap();
     assert!(asked[1].ends_with("Additional focus: the tests"));
+    // One that cannot be begun is an error of whoever asked.
+    scene.prompt("/shorten").await;
+    let event = scene.events.recv().await.unwrap();
+    assert_eq!(
+        word(&event).as_deref(),
+        Some("extension_error session.compact")
+    );
+}
+
+/// `/shorten` asks for a compaction.
+struct Shorten;
+
+impl Command for Shorten {
+    fn spec(&self) -> CommandSpec {
+        CommandSpec::new("shorten", "Shortens the conversation.")
+    }
+
+    async fn run(&self, _: String, ctx: CommandCtx) -> Result<(), Error> {
+        ctx.host().session().compact(None).await
+    }
 }

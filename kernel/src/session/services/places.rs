@@ -80,19 +80,18 @@ async fn navigate(session: Arc<Shared>, wish: Navigate) -> Result<Value, Error> 
 }
 
 async fn compact(session: Arc<Shared>, source: String, instructions: Option<String>) {
-    let compacted = Session(Arc::clone(&session))
-        .compact(instructions.as_deref())
-        .await;
+    let session = Session(session);
+    let Err(error) = session.compact(instructions.as_deref()).await else {
+        return;
+    };
     // Of one that was begun, its end tells.
-    if let Err(
-        error @ (CompactionError::NoModel | CompactionError::Compacted | CompactionError::Nothing),
-    ) = compacted
-    {
-        let event = Event::ExtensionError {
-            extension_path: source,
-            event: "session.compact".to_owned(),
-            error: error.to_string(),
-        };
-        session.subscribers.publish(event).await;
+    if matches!(error, CompactionError::Aborted | CompactionError::Failed(_)) {
+        return;
     }
+    let event = Event::ExtensionError {
+        extension_path: source,
+        event: "session.compact".to_owned(),
+        error: error.to_string(),
+    };
+    session.0.subscribers.publish(event).await;
 }

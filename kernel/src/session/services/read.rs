@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Allowed, Service};
 use crate::session::Session;
-use crate::tree::{Entry, EntryId, Node};
+use crate::tree::{Entry, EntryId, Node, Selected};
 
 pub(super) const SERVICES: &[Service] = &[Service {
     name: "session.read",
@@ -104,12 +104,15 @@ fn tree(session: &Session) -> Value {
 
 fn projection(session: &Session) -> Value {
     let (projection, said) = (session.projection(), session.branch_settings());
-    let source = |selected: &crate::tree::Selected| json!({"entryId": selected.entry.id(), "messages": selected.range.len()});
+    let source = |selected: &Selected| json!({"entryId": selected.entry.id(), "messages": selected.range.len()});
     let sources: Value = projection.sources().iter().map(source).collect();
+    let model = said
+        .model
+        .map(|model| json!({"provider": model.provider, "modelId": model.model_id}));
     json!({
         "messages": projection.messages(),
         "sources": sources,
         "thinkingLevel": said.thinking_level,
-        "model": said.model.map(|model| json!({"provider": model.provider, "modelId": model.model_id})),
+        "model": model,
     })
 }
