@@ -83,6 +83,8 @@ pub enum OpenError {
         /// The system's reason.
         error: io::Error,
     },
+    #[error("The session is open here already.")]
+    OpenHere,
     #[error("{0}")]
     Failed(#[from] Error),
 }
@@ -113,11 +115,22 @@ impl Kernel {
     /// # Errors
     /// A sentence that says what to do.
     pub async fn open_session(&self, open: OpenOptions) -> Result<Session, OpenError> {
+        let chosen = self.tree(&open).await?;
+        let start = self.plan(open, chosen).await?;
+        Ok(Session::start(self.equipment(), start).await?)
+    }
+
+    /// What a session of that tree starts with. Everything that can fail is done here.
+    pub(super) async fn plan(
+        &self,
+        open: OpenOptions,
+        chosen: Chosen,
+    ) -> Result<SessionStart, OpenError> {
         let Chosen {
             mut tree,
             reason,
             file,
-        } = self.tree(&open).await?;
+        } = chosen;
         tree.set_sync(self.sync_policy());
         let mut notices = file_notices(&tree);
         if open.session == SessionChoice::Continue {
@@ -137,12 +150,13 @@ impl Kernel {
             .or(said)
             .or(default)
             .unwrap_or(ThinkingLevel::Medium);
+        let is_copy = reason == "fork" && file.is_some();
         let cwd = self.works_in(&tree, file)?;
         if cwd != self.options.cwd {
             notices.push(format!("The session works in {}.", cwd.display()));
         }
-        // A fork of something that cannot go on would only be in the way.
-        if reason == "fork" {
+        // A copy of something that cannot go on would only be in the way.
+        if is_copy {
             tree.write_out()?;
             notices.extend(tree.take_notices());
         }
@@ -157,7 +171,7 @@ impl Kernel {
         tools.defaults = tools
             .defaults
             .or_else(|| self.settings.used().default_tools.clone());
-        let start = SessionStart {
+        Ok(SessionStart {
             tree,
             cwd,
             model: Some(model),
@@ -165,9 +179,9 @@ impl Kernel {
             tools,
             prompt,
             reason,
+            previous_file: None,
             notices,
-        };
-        Ok(Session::start(self.equipment(), start).await?)
+        })
     }
 
     /// What was asked for, else what the branch used if it still works, else the settings, else what
@@ -209,7 +223,7 @@ impl Kernel {
         }
     }
 
-    async fn tree(&self, open: &OpenOptions) -> Result<Chosen, OpenError> {
+    pub(super) async fn tree(&self, open: &OpenOptions) -> Result<Chosen, OpenError> {
         let ids = Ids::system();
         let cwd = &self.options.cwd;
         let folders = self.session_folders();
@@ -300,18 +314,18 @@ impl Kernel {
         word.and_then(SyncPolicy::parse).unwrap_or_default()
     }
 
-    fn session_folders(&self) -> SessionFolders {
+    pub(super) fn session_folders(&self) -> SessionFolders {
         SessionFolders::new(&self.options.agent_dir, &self.options.cwd, &self.settings)
     }
 }
 
 /// What a session is opened with.
-struct Chosen {
-    tree: SessionTree,
+pub(super) struct Chosen {
+    pub(super) tree: SessionTree,
     /// Why it starts.
-    reason: &'static str,
+    pub(super) reason: &'static str,
     /// Where it was read from.
-    file: Option<PathBuf>,
+    pub(super) file: Option<PathBuf>,
 }
 
 impl Chosen {
@@ -326,7 +340,7 @@ impl Chosen {
 
 /// The session to continue: the latest of this working directory (`interfaces.md` §11). In the
 /// folder that is its own, others stand for it where it has none (S4).
-fn latest(folders: &SessionFolders, cwd: &Path) -> Option<PathBuf> {
+pub(super) fn latest(folders: &SessionFolders, cwd: &Path) -> Option<PathBuf> {
     let directory = folders.here();
     tree::most_recent(&directory, Some(cwd)).or_else(|| match folders.only_of() {
         None => tree::most_recent(&directory, None),

@@ -13,6 +13,8 @@ mod settings;
 pub mod summarize;
 
 #[cfg(test)]
+mod branch_tests;
+#[cfg(test)]
 mod tests;
 
 use std::sync::Arc;

@@ -107,9 +107,8 @@ impl<'a, H: RunHost> Summarizer<'a, H> {
             note: Some("a summary that was not used".to_owned()),
         });
         // A session that cannot be written says so with the next message.
-        if let Ok(entry) = self.host.append(entry)
-            && let Ok(entry) = serde_json::to_value(&entry)
-        {
+        if let Ok(entry) = self.host.append(entry) {
+            let entry = entry.to_json();
             hooks::announce(self.host, Event::EntryAppended { entry }).await;
         }
     }
@@ -139,6 +138,10 @@ impl<'a, H: RunHost> Summarizer<'a, H> {
     }
 
     async fn paid_answer(&mut self, text: &str) -> Option<AssistantMessage> {
+        // The user may have given up while handlers were asked.
+        if self.cancel.is_cancelled() {
+            return None;
+        }
         let answer = self.answer(text).await?;
         match &mut self.spent {
             // Nothing is not a summand: a sum is the provider's own figure if all its parts are (M4).

@@ -9,6 +9,7 @@ mod custom;
 mod disk;
 mod entering;
 mod events;
+mod leaving;
 mod name;
 mod navigate;
 mod outbox;
@@ -22,7 +23,7 @@ mod state;
 mod system_prompt;
 mod tools;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -95,6 +96,8 @@ pub struct SessionStart {
     pub prompt: PromptOptions,
     /// `startup`, `resume`, … for `session_start` handlers.
     pub reason: &'static str,
+    /// The session that it takes the place of.
+    pub previous_file: Option<PathBuf>,
     /// What the user should be told once, in sentences.
     pub notices: Vec<String>,
 }
@@ -184,6 +187,7 @@ impl Session {
             tools,
             prompt,
             reason,
+            previous_file,
             notices,
         } = start;
         let level = model
@@ -223,7 +227,10 @@ impl Session {
         };
         shared.restore_tools();
         let session = Self(Arc::new(shared));
-        let event = json!({"type": "session_start", "reason": reason});
+        let mut event = json!({"type": "session_start", "reason": reason});
+        if let Some(file) = previous_file {
+            event["previousSessionFile"] = json!(file);
+        }
         session.tell(HookPoint::SessionStart, &event).await;
         Ok(session)
     }
@@ -335,10 +342,18 @@ impl Session {
     /// Ends the session: stops a run, tells `session_shutdown` handlers, waits for the disk, and lets
     /// others open the file. Never fails.
     pub async fn close(&self, reason: &str) {
+        self.close_for(reason, None).await;
+    }
+
+    /// Ends the session because another one takes its place.
+    pub async fn close_for(&self, reason: &str, target: Option<&Path>) {
         self.0.claims.close();
         self.abort_bash();
         self.abort().await;
-        let event = json!({"type": "session_shutdown", "reason": reason});
+        let mut event = json!({"type": "session_shutdown", "reason": reason});
+        if let Some(file) = target {
+            event["targetSessionFile"] = json!(file);
+        }
         self.tell(HookPoint::SessionShutdown, &event).await;
         self.0.outbox.arrived().await;
         self.0.closed.store(true, Ordering::Release);

@@ -16,6 +16,7 @@ use pliant_sdk::stream::MessageWriter;
 use pliant_sdk::tool::{ExecutionMode, ToolCtx, ToolResult, ToolSpec};
 use pliant_sdk::{Error, Event, Model, Plugin, Tool};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::sync::Notify;
 
 /// What the scripted model does next.
@@ -209,7 +210,7 @@ pub struct Scene {
     pub events: Subscription,
     pub script: Script,
     pub registry: Arc<Registry>,
-    pub dir: tempfile::TempDir,
+    pub dir: TempDir,
 }
 
 /// A kernel whose user keeps everything in `dir`.
@@ -234,7 +235,8 @@ pub async fn scene(script: Script, plugin: Plugin) -> Scene {
     scene_with(script, plugin, json!({"retry": {"baseDelayMs": 1}})).await
 }
 
-pub async fn scene_with(script: Script, plugin: Plugin, settings: Value) -> Scene {
+/// A kernel with the scripted model and a plugin, in a directory of its own.
+pub fn kernel_with(script: &Script, plugin: Plugin, settings: Value) -> (Kernel, TempDir) {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("agent")).unwrap();
     std::fs::write(dir.path().join("agent/settings.json"), settings.to_string()).unwrap();
@@ -249,6 +251,11 @@ pub async fn scene_with(script: Script, plugin: Plugin, settings: Value) -> Scen
             .registry()
             .publish(Arc::new(InProcess::new(source, plugin).unwrap()));
     }
+    (kernel, dir)
+}
+
+pub async fn scene_with(script: Script, plugin: Plugin, settings: Value) -> Scene {
+    let (kernel, dir) = kernel_with(&script, plugin, settings);
     let session = open_session(&kernel).await;
     let events = session.subscribe();
     Scene {

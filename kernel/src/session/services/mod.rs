@@ -3,7 +3,10 @@
 //! answers nobody (§6).
 
 mod messages;
+mod naming;
+mod places;
 mod prompt;
+mod read;
 mod state;
 mod tools;
 
@@ -63,6 +66,9 @@ const GROUPS: &[&[Service]] = &[
     state::SERVICES,
     messages::SERVICES,
     prompt::SERVICES,
+    read::SERVICES,
+    naming::SERVICES,
+    places::SERVICES,
     tools::SERVICES,
 ];
 

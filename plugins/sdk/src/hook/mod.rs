@@ -31,10 +31,20 @@ macro_rules! hook {
 }
 
 mod boundary;
+mod compaction;
+mod places;
 mod request;
 mod user_bash;
 
 pub use boundary::{BeforeSettleEvent, BoundaryAnswer, EditedContent, EntryDraft, TurnEndEvent};
+pub use compaction::{
+    CompactAnswer, CompactionPreparation, FileOperations, SessionBeforeCompact, SessionCompact,
+    SessionCompactFailed, SuppliedCompaction,
+};
+pub use places::{
+    LeaveAnswer, SessionBeforeFork, SessionBeforeSwitch, SessionBeforeTree, SessionInfoChanged,
+    SessionTree, SuppliedSummary, TreeAnswer, TreePreparation,
+};
 pub use request::{
     AfterProviderResponse, BeforeProviderHeaders, BeforeProviderRequest, ContextAnswer,
     ContextEvent, ContextWithSystemEvent, HeadersAnswer, ProviderStreamEvent,
