@@ -2,6 +2,7 @@
 //! published by the front end, which knows their host.
 
 mod open;
+mod select;
 mod services;
 mod sessions;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pliant_sdk::host::BoxFuture;
 use pliant_sdk::provider::ProviderSpec;
+use pliant_sdk::virtual_model::VirtualModelSpec;
 use pliant_sdk::{Error, Model};
 
 use super::credentials::Credentials;
@@ -61,12 +62,21 @@ impl Catalog {
     #[must_use]
     pub fn providers(&self) -> Vec<String> {
         let mut ids: Vec<String> = self.custom.providers.keys().cloned().collect();
-        for provider in self.registry.snapshot().providers() {
-            if !ids.contains(&provider.spec.name) {
-                ids.push(provider.spec.name.clone());
+        let snapshot = self.registry.snapshot();
+        let registered = snapshot.providers().map(|provider| &provider.spec.name);
+        let listed = snapshot.virtual_models().map(|model| &model.spec.provider);
+        for id in registered.chain(listed) {
+            if !ids.contains(id) {
+                ids.push(id.clone());
             }
         }
         ids
+    }
+
+    /// Whether requests with that selection, `provider/id`, are routed to other models.
+    #[must_use]
+    pub fn is_virtual(&self, reference: &str) -> bool {
+        self.registry.snapshot().virtual_model(reference).is_some()
     }
 
     /// Whether requests to the provider can be paid for.
@@ -78,10 +88,17 @@ impl Catalog {
                 registered.spec.keyless
                     || self.credentials.configured(provider, &registered.spec.env)
             }
-            // A server of the user's own may want no key at all.
-            None => self.custom.providers.get(provider).is_some_and(|custom| {
-                custom.api_key.is_none() || self.credentials.configured(provider, &[])
-            }),
+            None => match self.custom.providers.get(provider) {
+                // A server of the user's own may want no key at all.
+                Some(custom) => {
+                    custom.api_key.is_none() || self.credentials.configured(provider, &[])
+                }
+                // Whoever answers for a virtual model is paid by itself.
+                None => {
+                    let mut listed = snapshot.virtual_models();
+                    listed.any(|model| model.spec.provider == provider)
+                }
+            },
         }
     }
 
@@ -115,10 +132,62 @@ impl Catalog {
             Some(registered) => (self.ask)(registered).await?,
             None => Vec::new(),
         };
-        Ok(match self.custom.providers.get(provider) {
+        let (mut models, problems) = match self.custom.providers.get(provider) {
             Some(custom) => custom.apply(provider, base),
             None => (base, Vec::new()),
-        })
+        };
+        let snapshot = self.registry.snapshot();
+        let of_provider = |model: &&Arc<Registered<VirtualModelSpec>>| {
+            model.spec.provider == provider
+        };
+        // A virtual model hides a physical one of the same name.
+        for hiding in snapshot.virtual_models().filter(of_provider) {
+            models.retain(|model| model.id != hiding.spec.model_id);
+            models.push(hiding.spec.model());
+        }
+        Ok((models, problems))
+    }
+
+    /// The model of that name, a virtual one included.
+    ///
+    /// # Errors
+    /// When its provider cannot be asked.
+    pub async fn find(&self, provider: &str, id: &str) -> Result<Option<Model>, Error> {
+        let models = self.models(provider).await?.0;
+        Ok(models.into_iter().find(|model| model.id == id))
+    }
+
+    /// The model of that reference, `provider/id`. Both parts may hold slashes; the longest provider
+    /// counts.
+    ///
+    /// # Errors
+    /// When a provider cannot be asked.
+    pub async fn by_reference(&self, reference: &str) -> Result<Option<Model>, Error> {
+        let mut named = self.providers();
+        named.retain(|provider| {
+            let rest = reference.strip_prefix(provider.as_str());
+            rest.is_some_and(|rest| rest.starts_with('/'))
+        });
+        named.sort_by_key(|provider| std::cmp::Reverse(provider.len()));
+        for provider in named {
+            let id = &reference[provider.len() + 1..];
+            if let Some(model) = self.find(&provider, id).await? {
+                return Ok(Some(model));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The models that can be paid for.
+    ///
+    /// # Errors
+    /// When a provider cannot be asked.
+    pub async fn available(&self) -> Result<Vec<Model>, Error> {
+        let mut available = Vec::new();
+        for provider in self.providers().iter().filter(|id| self.usable(id)) {
+            available.extend(self.models(provider).await?.0);
+        }
+        Ok(available)
     }
 }
 

@@ -5,6 +5,7 @@ mod credentials;
 mod custom;
 mod request;
 mod resolve;
+mod scope;
 
 pub use catalog::{Catalog, ModelAsker};
 pub use credentials::Credentials;

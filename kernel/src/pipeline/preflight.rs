@@ -11,15 +11,20 @@ pub(super) fn check(scene: &Scene<'_>, prompt: &Prompt) -> Result<(), PromptErro
     if scene.usable {
         return Ok(());
     }
-    let advice = match scene.key_variables {
+    Err(PromptError::NoKey {
+        provider: model.provider.clone(),
+        advice: key_advice(scene.key_variables),
+    })
+}
+
+/// How a provider gets its key, which may be in one of these variables.
+#[must_use]
+pub fn key_advice(variables: &[String]) -> String {
+    match variables {
         [] => "Give \"apiKey\" to the provider in models.json, or use --api-key.".to_owned(),
         names => format!(
             "Set {}, or give it an \"apiKey\" in models.json, or use --api-key.",
             names.join(" or ")
         ),
-    };
-    Err(PromptError::NoKey {
-        provider: model.provider.clone(),
-        advice,
-    })
+    }
 }

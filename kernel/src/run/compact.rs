@@ -8,10 +8,11 @@ use pliant_sdk::event::{CompactionReason, CompactionResult};
 use pliant_sdk::message::{Message, Usage};
 use tokio_util::sync::CancellationToken;
 
-use super::RunHost;
 use super::convert::convert;
 use super::driver::RunDriver;
+use super::route::{self, limits};
 use super::summary::Summarizer;
+use super::{RunHost, Selection};
 use crate::agent::Driver;
 use crate::compaction::{
     self, CompactionError, CompactionSettings, Preparation, context_tokens, summarize,
@@ -25,7 +26,7 @@ pub async fn compact<H: RunHost>(
     cancel: &CancellationToken,
 ) -> (Result<CompactionResult, CompactionError>, Option<Event>) {
     let driver = RunDriver::new(host, cancel);
-    let model = host.selection().model;
+    let model = limits(host).await;
     let prepared = match host.compaction_settings(&model) {
         Ok(settings) => prepare(host, &settings).map(|prepared| (prepared, settings)),
         Err(error) => Err(CompactionError::Failed(error.to_string())),
@@ -88,7 +89,8 @@ impl<H: RunHost> Work<'_, H> {
         instructions: Option<&str>,
     ) -> Result<CompactionResult, CompactionError> {
         self.driver.emit(Event::CompactionStart { reason }).await;
-        let summarizer = Summarizer::new(self.host, self.driver, self.cancel, reason);
+        let selection = self.routed().await?;
+        let summarizer = Summarizer::new(self.host, self.driver, self.cancel, selection, reason);
         let (summary, usage) = self.summarize(&summarizer, &prepared, instructions).await?;
         // An abort that came with the last word of the summary still means that the user wants none.
         if self.cancel.is_cancelled() {
@@ -104,6 +106,15 @@ impl<H: RunHost> Work<'_, H> {
             ..Compaction::default()
         };
         self.store(compaction)
+    }
+
+    /// Who writes the summary: all parts of it are one model's (R37).
+    async fn routed(&self) -> Result<Selection, CompactionError> {
+        let routed = route::direct(self.host, self.cancel).await;
+        routed.map_err(|error| match self.cancel.is_cancelled() {
+            true => CompactionError::Aborted,
+            false => CompactionError::Failed(error.to_string()),
+        })
     }
 
     async fn summarize(

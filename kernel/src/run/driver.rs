@@ -1,7 +1,7 @@
 //! The agent loop's surroundings in a session: what the loop decides or reaches is answered here
 //! from the registry, the tree and the queues.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pliant_sdk::message::{AssistantMessage, Message, StopReason, ThinkingLevel, ToolCall};
 use pliant_sdk::provider::StreamOptions;
@@ -11,7 +11,8 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::loadout::Loadout;
-use super::{RunHost, after, hooks, prepare};
+use super::route::{self, Routing};
+use super::{RunHost, Selection, after, hooks, prepare};
 use crate::agent::{Answer, Driver, NextStep, ToolRunner, Verdict, declare_tools};
 use crate::models::ModelRequest;
 use crate::prompt::PromptState;
@@ -22,6 +23,7 @@ pub(super) struct RunDriver<'a, H> {
     pub(super) host: &'a H,
     pub(super) cancel: &'a CancellationToken,
     state: Mutex<TurnState>,
+    routing: Mutex<Routing>,
 }
 
 /// What changes from turn to turn.
@@ -52,6 +54,7 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
         Self {
             host,
             cancel,
+            routing: Mutex::default(),
             state: Mutex::new(TurnState {
                 snapshot,
                 loadout,
@@ -118,6 +121,7 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
             self.end_retry(false, Some(error.to_string())).await;
             return Err(error);
         }
+        self.routing().failed(failed);
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => {
@@ -177,7 +181,17 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, TurnState> {
+    pub(super) fn routing(&self) -> MutexGuard<'_, Routing> {
+        self.routing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Model and level of the request under way, or of the next one.
+    fn selection(&self) -> Selection {
+        let under_way = self.routing().under_way().cloned();
+        under_way.unwrap_or_else(|| self.host.selection())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, TurnState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -224,6 +238,9 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
             })
             .await;
         let answer = message.as_assistant();
+        if answer.is_some() {
+            self.routing().answered();
+        }
         if answer.is_some_and(|answer| !answer.stop_reason.is_failure()) {
             self.end_retry(true, None).await;
         }
@@ -270,7 +287,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
     }
 
     fn template(&self) -> AssistantMessage {
-        let model = self.host.selection().model;
+        let model = self.selection().model;
         AssistantMessage {
             api: model.api,
             provider: model.provider,
@@ -285,7 +302,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
             // The prompt is the one thing that cannot be made again.
             self.host.run_boundary();
         }
-        let selection = self.host.selection();
+        let selection = route::selection(self).await?;
         let request = ModelRequest {
             options: StreamOptions {
                 reasoning: (selection.level != ThinkingLevel::Off).then_some(selection.level),
@@ -335,7 +352,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
     }
 
     fn thinking_level(&self) -> ThinkingLevel {
-        self.host.selection().level
+        self.selection().level
     }
 }
 

@@ -66,6 +66,16 @@ pub trait TreeHost: Send + Sync {
     /// When it cannot be written; nothing changed then (S12).
     fn append_compaction(&self, compaction: Compaction) -> Result<EntryId, Error>;
 
+    /// Stores data of an extension at the end of the branch, and answers the entry as it is stored.
+    ///
+    /// # Errors
+    /// When it cannot be written; nothing changed then (S12).
+    fn append_custom(
+        &self,
+        custom_type: &str,
+        data: serde_json::Value,
+    ) -> Result<serde_json::Value, Error>;
+
     /// What was stored so far has to reach the disk; nobody waits for it.
     fn run_boundary(&self);
 
@@ -102,6 +112,18 @@ pub trait ModelHost: Send + Sync {
 
     /// Model and level in force.
     fn selection(&self) -> Selection;
+
+    /// Notes on the branch what is selected, where the branch implies something else (V8).
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn record_selection(&self) -> Result<(), Error>;
+
+    /// The model of that name, `provider/id`.
+    fn find_model(&self, reference: String) -> BoxFuture<'_, Option<Model>>;
+
+    /// Whether requests to the provider can be paid for.
+    fn usable(&self, provider: &str) -> bool;
 
     /// Options of a request that the settings decide.
     fn stream_options(&self) -> StreamOptions;

@@ -9,6 +9,7 @@ mod prepare;
 mod after;
 mod compact;
 mod retry;
+mod route;
 mod settle;
 mod summary;
 
@@ -29,6 +30,7 @@ pub use host::{ModelHost, PluginHost, QueueHost, RunHost, Selection, TreeHost};
 pub use loadout::{Loadout, ToolServices};
 pub use repair::{Transcript, repair_notice};
 pub use retry::{RetryPolicy, is_overflow, is_retryable};
+pub use route::limits;
 
 /// How a session run ended.
 #[derive(Debug, Default)]
@@ -51,6 +53,8 @@ pub async fn run<H: RunHost>(
     after::before_prompt(&driver).await;
     let mut prompts = prepare::messages(host, &driver.prompt_state(), prompt);
     started();
+    // What cannot be stored now cannot be later, and the prompt's own message will say so.
+    let _ = host.record_selection();
     let mut end = RunEnd::default();
     loop {
         let outcome = agent::run(&driver, prompts, cancel).await;

@@ -36,13 +36,14 @@ impl<'a, H: RunHost> Summarizer<'a, H> {
         host: &'a H,
         driver: &'a RunDriver<'a, H>,
         cancel: &'a CancellationToken,
+        selection: Selection,
         reason: CompactionReason,
     ) -> Self {
         Self {
             host,
             driver,
             cancel,
-            selection: host.selection(),
+            selection,
             policy: host.retry_policy(),
             reason,
         }

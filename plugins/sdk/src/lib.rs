@@ -62,6 +62,7 @@ pub mod command;
 pub mod history;
 pub mod provider;
 pub mod tool;
+pub mod virtual_model;
 
 pub mod host;
 pub mod plugin;

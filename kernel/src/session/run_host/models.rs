@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pliant_sdk::host::BoxFuture;
 use pliant_sdk::provider::StreamOptions;
 use pliant_sdk::{Error, Model};
 
@@ -22,6 +23,19 @@ impl ModelHost for Arc<Shared> {
             model: state.model.clone().unwrap_or_default(),
             level: state.level,
         }
+    }
+
+    fn record_selection(&self) -> Result<(), Error> {
+        Shared::record_selection(self)
+    }
+
+    fn find_model(&self, reference: String) -> BoxFuture<'_, Option<Model>> {
+        let catalog = &self.equipment.catalog;
+        Box::pin(async move { catalog.by_reference(&reference).await.ok()? })
+    }
+
+    fn usable(&self, provider: &str) -> bool {
+        self.equipment.catalog.usable(provider)
     }
 
     /// `retry.provider.*` and the idle limit (`providers.md` §7.1, §7.5).

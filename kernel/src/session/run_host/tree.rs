@@ -6,7 +6,7 @@ use pliant_sdk::{Error, Message, Model};
 
 use crate::run::TreeHost;
 use crate::session::{Shared, lock};
-use crate::tree::{Compaction, EntryBody, EntryId, Replacement, SessionTree};
+use crate::tree::{Compaction, CustomEntry, EntryBody, EntryId, Replacement, SessionTree};
 
 impl TreeHost for Arc<Shared> {
     fn store(&self, message: &Arc<Message>) -> Result<(), Error> {
@@ -41,6 +41,22 @@ impl TreeHost for Arc<Shared> {
             Ok(entry) => Ok(entry.id().clone()),
             Err(error) => Err(Error::failed(error.to_string())),
         }
+    }
+
+    fn append_custom(
+        &self,
+        custom_type: &str,
+        data: serde_json::Value,
+    ) -> Result<serde_json::Value, Error> {
+        let custom = CustomEntry {
+            custom_type: custom_type.to_owned(),
+            data: Some(data),
+        };
+        let mut tree = self.tree();
+        let entry = tree
+            .append(EntryBody::Custom(custom))
+            .map_err(|error| Error::failed(error.to_string()))?;
+        Ok(serde_json::from_str(&entry.raw())?)
     }
 
     fn run_boundary(&self) {

@@ -1,6 +1,7 @@
 //! What handlers, tools and commands ask of their session, by name: a table for each group of
 //! services, and what each kind of call may use (`extensions.md` §5.1).
 
+mod model;
 mod state;
 
 use std::path::Path;
@@ -45,7 +46,7 @@ impl Allowed {
 }
 
 /// All groups.
-const GROUPS: &[&[Service]] = &[state::SERVICES];
+const GROUPS: &[&[Service]] = &[state::SERVICES, model::SERVICES];
 
 fn all() -> impl Iterator<Item = &'static Service> {
     GROUPS.iter().copied().flatten()
