@@ -25,7 +25,10 @@ impl Kernel {
             return self.first_choice(open, notices).await;
         };
         // A virtual model that is gone leaves the one that answered for it last (V9).
-        for model in [Some(implied), said.answered_by.as_ref()].into_iter().flatten() {
+        for model in [Some(implied), said.answered_by.as_ref()]
+            .into_iter()
+            .flatten()
+        {
             if let Some(choice) = self.usable(model).await {
                 if model != implied {
                     notices.push(replaced(implied, &choice));

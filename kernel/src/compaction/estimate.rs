@@ -28,7 +28,9 @@ pub fn known_tokens(tree: &SessionTree) -> Option<u64> {
     let mut latest = tree.path_to_leaf().iter().rev();
     let told = |entry: &&Arc<Entry>| {
         entry.kind() == EntryKind::Compaction
-            || entry.message().is_some_and(|message| reported(message).is_some())
+            || entry
+                .message()
+                .is_some_and(|message| reported(message).is_some())
     };
     let compacted = latest
         .find(told)

@@ -137,9 +137,8 @@ impl Catalog {
             None => (base, Vec::new()),
         };
         let snapshot = self.registry.snapshot();
-        let of_provider = |model: &&Arc<Registered<VirtualModelSpec>>| {
-            model.spec.provider == provider
-        };
+        let of_provider =
+            |model: &&Arc<Registered<VirtualModelSpec>>| model.spec.provider == provider;
         // A virtual model hides a physical one of the same name.
         for hiding in snapshot.virtual_models().filter(of_provider) {
             models.retain(|model| model.id != hiding.spec.model_id);

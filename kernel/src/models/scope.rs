@@ -53,7 +53,9 @@ impl Catalog {
             .rsplit_once(':')
             .and_then(|(rest, level)| Some((rest, ThinkingLevel::parse(level)?)));
         match split {
-            Some((rest, level)) if found.is_empty() => choices(self.named_by(all, rest), Some(level)),
+            Some((rest, level)) if found.is_empty() => {
+                choices(self.named_by(all, rest), Some(level))
+            }
             _ => choices(found, None),
         }
     }
@@ -64,7 +66,10 @@ impl Catalog {
         let wanted = pattern.to_lowercase();
         let names = |model: &Model| [model.id.to_lowercase(), model.reference().to_lowercase()];
         let chosen = |is_meant: &dyn Fn(&Model) -> bool| -> Vec<Model> {
-            all.iter().filter(|model| is_meant(model)).cloned().collect()
+            all.iter()
+                .filter(|model| is_meant(model))
+                .cloned()
+                .collect()
         };
         if wanted.contains(['*', '?']) {
             return chosen(&|model| names(model).iter().any(|name| fits(&wanted, name)));
@@ -86,7 +91,8 @@ impl Catalog {
 
 /// Whether a text fits a pattern in which `*` stands for anything and `?` for one character.
 fn fits(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let (pattern, text): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), text.chars().collect());
     let (mut at, mut place) = (0, 0);
     // The last star, and where what follows it was tried: the only place to go back to.
     let mut star: Option<(usize, usize)> = None;

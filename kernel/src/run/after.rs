@@ -106,9 +106,8 @@ async fn shorten<H: RunHost>(
         .as_assistant()
         .and_then(|answer| answer.error_message.as_deref());
     let too_large = error.is_some_and(is_overflow);
-    let need = host.look(|tree| {
-        compaction::need(tree, answer, answering, &model, &settings, too_large)
-    });
+    let need =
+        host.look(|tree| compaction::need(tree, answer, answering, &model, &settings, too_large));
     match need {
         None => Ok(false),
         Some(Need::Threshold) => {

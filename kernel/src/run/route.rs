@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::driver::RunDriver;
-use super::{ModelHost, PluginHost, RunHost, Selection, TreeHost, after};
+use super::{ModelHost, RunHost, Selection, TreeHost, after};
 use crate::agent::Driver;
 use crate::registry::call_ctx;
 use crate::tree::{EntryBody, EntryKind, SessionTree};
@@ -46,7 +46,11 @@ impl Routing {
     pub(super) fn failed(&mut self, answer: &Arc<Message>) {
         self.failed = self.sent.as_ref().map(|sent| FailedAnswer {
             message: Arc::clone(answer),
-            model: sent.model.clone(),
+            model: Model {
+                // They may hold a secret.
+                headers: None,
+                ..sent.model.clone()
+            },
         });
     }
 }

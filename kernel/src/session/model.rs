@@ -251,7 +251,11 @@ impl Shared {
 
     /// Stores and puts into force what is selected. A model is stored also when it is the same (V1), a
     /// level only when it is another (V7).
-    fn change_selection(&self, model: Option<&Model>, wish: ThinkingLevel) -> Result<Change, Error> {
+    fn change_selection(
+        &self,
+        model: Option<&Model>,
+        wish: ThinkingLevel,
+    ) -> Result<Change, Error> {
         let mut state = lock(&self.state);
         let mut tree = self.tree();
         let mut change = Change {

@@ -7,5 +7,7 @@
 mod support;
 
 mod compaction;
+mod models;
 mod prompt;
 mod services;
+mod virtual_models;

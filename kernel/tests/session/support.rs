@@ -36,6 +36,8 @@ pub struct Script {
     pub replies: Arc<Mutex<VecDeque<Reply>>>,
     pub requests: Arc<Mutex<Vec<Vec<Arc<Message>>>>>,
     pub options: Arc<Mutex<Vec<StreamOptions>>>,
+    /// `provider/id` of each request.
+    pub models: Arc<Mutex<Vec<String>>>,
 }
 
 impl Script {
@@ -81,6 +83,8 @@ impl Wire for ScriptedWire {
             .unwrap()
             .push(request.messages.clone());
         self.0.options.lock().unwrap().push(request.options.clone());
+        let model = request.model.reference();
+        self.0.models.lock().unwrap().push(model);
         let reply = self.0.replies.lock().unwrap().pop_front();
         match reply.ok_or_else(|| Error::failed("the script has no reply left"))? {
             Reply::Fail(text) => Err(Error::failed(text)),
@@ -214,9 +218,41 @@ pub async fn scene(script: Script, plugin: Plugin) -> Scene {
 }
 
 pub async fn scene_with(script: Script, plugin: Plugin, settings: Value) -> Scene {
+    let (kernel, dir) = kernel_with(&script, plugin, settings);
+    let session = open_session(&kernel).await;
+    let events = session.subscribe();
+    Scene {
+        session,
+        events,
+        script,
+        dir,
+    }
+}
+
+/// A kernel of the scripted model and an extension.
+pub fn kernel_with(
+    script: &Script,
+    plugin: Plugin,
+    settings: Value,
+) -> (Kernel, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
+    let kernel = kernel_in(&dir, script, plugin, &settings, None);
+    (kernel, dir)
+}
+
+/// The same in a folder, with a `models.json`.
+pub fn kernel_in(
+    dir: &tempfile::TempDir,
+    script: &Script,
+    plugin: Plugin,
+    settings: &Value,
+    models: Option<&Value>,
+) -> Kernel {
     std::fs::create_dir(dir.path().join("agent")).unwrap();
     std::fs::write(dir.path().join("agent/settings.json"), settings.to_string()).unwrap();
+    if let Some(models) = models {
+        std::fs::write(dir.path().join("agent/models.json"), models.to_string()).unwrap();
+    }
     let options = KernelOptions::new(dir.path().to_path_buf(), dir.path().join("agent"));
     let kernel = Kernel::boot(options).unwrap();
     let fake = Plugin::new()
@@ -228,14 +264,7 @@ pub async fn scene_with(script: Script, plugin: Plugin, settings: Value) -> Scen
             .registry()
             .publish(Arc::new(InProcess::new(source, plugin).unwrap()));
     }
-    let session = open_session(&kernel).await;
-    let events = session.subscribe();
-    Scene {
-        session,
-        events,
-        script,
-        dir,
-    }
+    kernel
 }
 
 impl Scene {

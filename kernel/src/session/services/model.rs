@@ -15,9 +15,7 @@ pub(super) const SERVICES: &[Service] = &[
     Service {
         name: "session.model",
         allowed: Allowed::Anywhere,
-        run: |session, _| {
-            Box::pin(async move { Ok(json!(Session(session).model().map(shown))) })
-        },
+        run: |session, _| Box::pin(async move { Ok(json!(Session(session).model().map(shown))) }),
     },
     Service {
         name: "session.set_model",
