@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::loadout::Loadout;
 use super::route::{self, Routing};
-use super::{RunHost, Selection, after, hooks, prepare};
+use super::{RequestView, RunHost, Selection, after, hooks, prepare, request};
 use crate::agent::{Answer, Driver, NextStep, ToolRunner, Verdict, declare_tools};
 use crate::models::ModelRequest;
 use crate::prompt::PromptState;
@@ -303,13 +303,15 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
             self.host.run_boundary();
         }
         let selection = route::selection(self).await?;
+        let view = RequestView::default();
+        let messages = request::messages(self.host, cancel, &view, &selection.model).await;
         let request = ModelRequest {
             options: StreamOptions {
                 reasoning: (selection.level != ThinkingLevel::Off).then_some(selection.level),
                 session_id: Some(self.host.conversation()),
                 ..self.host.stream_options()
             },
-            messages: self.host.transcript(&selection.model),
+            messages,
             model: selection.model,
             conversation: Some(self.host.conversation()),
             now_ms: self.host.now_ms(),

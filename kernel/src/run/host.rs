@@ -9,7 +9,7 @@ use pliant_sdk::message::ThinkingLevel;
 use pliant_sdk::provider::StreamOptions;
 use pliant_sdk::{Error, Event, Message, Model};
 
-use super::{Loadout, RetryPolicy};
+use super::{Assembly, Loadout, RetryPolicy};
 use crate::compaction::CompactionSettings;
 use crate::models::ModelClient;
 use crate::registry::{HandlerFailure, Registry, Snapshot, Source};
@@ -82,8 +82,8 @@ pub trait TreeHost: Send + Sync {
     /// The projection of the branch (S35).
     fn context(&self) -> Vec<Arc<Message>>;
 
-    /// The projection as the model is sent it (`kernel.md` §1.5).
-    fn transcript(&self, model: &Model) -> Vec<Arc<Message>>;
+    /// Works on the projection together with what is kept of the requests made from it.
+    fn assemble<T>(&self, work: impl FnOnce(&[Arc<Message>], &mut Assembly) -> T) -> T;
 
     /// Name of the conversation at providers.
     fn conversation(&self) -> String;
@@ -127,6 +127,9 @@ pub trait ModelHost: Send + Sync {
 
     /// Options of a request that the settings decide.
     fn stream_options(&self) -> StreamOptions;
+
+    /// Images are kept from models, by the user's wish (M17).
+    fn images_blocked(&self) -> bool;
 
     /// Whether and how failed answers are asked for again.
     fn retry_policy(&self) -> RetryPolicy;

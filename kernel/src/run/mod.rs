@@ -15,8 +15,10 @@ mod summary;
 
 mod convert;
 mod hooks;
+mod images;
 mod loadout;
 mod repair;
+mod request;
 
 use std::sync::Arc;
 
@@ -29,6 +31,7 @@ pub use compact::compact;
 pub use host::{ModelHost, PluginHost, QueueHost, RunHost, Selection, TreeHost};
 pub use loadout::{Loadout, ToolServices};
 pub use repair::{Transcript, repair_notice};
+pub use request::{Assembly, RequestView};
 pub use retry::{RetryPolicy, is_overflow, is_retryable};
 pub use route::limits;
 

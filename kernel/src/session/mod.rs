@@ -14,6 +14,7 @@ mod state;
 mod usage;
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ use crate::models::{Catalog, ModelClient};
 use crate::pipeline::{self, Passage, Prompt, PromptError, Scene, WhenActive};
 use crate::prompt::PromptOptions;
 use crate::registry::{Callers, Dispatcher, HandlerFailure, HookPoint, Registry, Source};
-use crate::run::{self, Transcript};
+use crate::run::{self, Assembly};
 use crate::settings::Settings;
 use crate::tree::{Header, SessionTree};
 
@@ -133,12 +134,14 @@ struct Shared {
     tree: Mutex<SessionTree>,
     state: Mutex<State>,
     queues: Mutex<Queues>,
-    transcript: Mutex<Transcript>,
+    assembly: Mutex<Assembly>,
     claims: Arc<Claims>,
     /// The last force to the disk.
     syncing: Mutex<Option<JoinHandle<()>>>,
     /// Ends what runs outside a run (commands, input handlers); made anew when it has been used.
     abort: Mutex<CancellationToken>,
+    /// Set at the end: who kept a handle of this session is told so.
+    closed: AtomicBool,
     subscribers: Subscribers,
     reports: Mutex<Vec<HandlerFailure>>,
     scope: Vec<String>,
@@ -187,10 +190,11 @@ impl Session {
                 loadout: None,
             }),
             queues: Mutex::new(Queues::new(modes.0, modes.1)),
-            transcript: Mutex::default(),
+            assembly: Mutex::default(),
             claims: Arc::default(),
             syncing: Mutex::default(),
             abort: Mutex::default(),
+            closed: AtomicBool::default(),
             subscribers: Subscribers::default(),
             reports: Mutex::default(),
             scope,
@@ -316,6 +320,7 @@ impl Session {
         self.abort().await;
         let event = json!({"type": "session_shutdown", "reason": reason});
         self.tell(HookPoint::SessionShutdown, &event).await;
+        self.0.closed.store(true, Ordering::Release);
         let conversation = self.0.tree().id().to_string();
         self.0.equipment.client.forget(&conversation);
         self.0.equipment.host.processes_ended(LETTING_GO).await;

@@ -7,6 +7,7 @@
 mod support;
 
 mod compaction;
+mod context;
 mod models;
 mod prompt;
 mod services;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pliant_kernel::models::ModelWish;
 use pliant_kernel::pipeline::Prompt;
-use pliant_kernel::registry::{InProcess, Rank, Source};
+use pliant_kernel::registry::{InProcess, Rank, Registry, Source};
 use pliant_kernel::session::{PromptEnd, Session, Subscription};
 use pliant_kernel::{Kernel, KernelOptions, OpenOptions, SessionChoice};
 use pliant_sdk::message::{AssistantMessage, Message, ToolCall, joined_text};
@@ -197,6 +197,7 @@ pub struct Scene {
     pub session: Session,
     pub events: Subscription,
     pub script: Script,
+    pub registry: Arc<Registry>,
     pub dir: tempfile::TempDir,
 }
 
@@ -225,6 +226,7 @@ pub async fn scene_with(script: Script, plugin: Plugin, settings: Value) -> Scen
         session,
         events,
         script,
+        registry: Arc::clone(kernel.registry()),
         dir,
     }
 }
@@ -268,6 +270,13 @@ pub fn kernel_in(
 }
 
 impl Scene {
+    /// Another plugin, from now on.
+    pub fn publish(&self, name: &str, plugin: Plugin) {
+        let source = Source::inline(name, Rank::User);
+        let generation = InProcess::new(source, plugin).unwrap();
+        self.registry.publish(Arc::new(generation));
+    }
+
     pub async fn prompt(&self, text: &str) -> PromptEnd {
         let end = self.session.prompt(Prompt::text(text), |_| ());
         tokio::time::timeout(Duration::from_secs(10), end)

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use pliant_sdk::{Error, Message, Model};
+use pliant_sdk::{Error, Message};
 
-use crate::run::TreeHost;
+use crate::run::{Assembly, TreeHost};
 use crate::session::{Shared, lock};
 use crate::tree::{Compaction, CustomEntry, EntryBody, EntryId, Replacement, SessionTree};
 
@@ -67,9 +67,9 @@ impl TreeHost for Arc<Shared> {
         self.tree().context().to_vec()
     }
 
-    fn transcript(&self, model: &Model) -> Vec<Arc<Message>> {
+    fn assemble<T>(&self, work: impl FnOnce(&[Arc<Message>], &mut Assembly) -> T) -> T {
         let tree = self.tree();
-        lock(&self.transcript).update(tree.context(), model)
+        work(tree.context(), &mut lock(&self.assembly))
     }
 
     fn conversation(&self) -> String {
