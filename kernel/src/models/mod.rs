@@ -3,6 +3,7 @@
 mod catalog;
 mod credentials;
 mod custom;
+mod exchange;
 mod request;
 mod resolve;
 mod scope;
@@ -10,5 +11,6 @@ mod scope;
 pub use catalog::{Catalog, ModelAsker};
 pub use credentials::Credentials;
 pub use custom::{CustomModels, CustomProvider};
+pub use exchange::{HeaderMap, ProviderHooks};
 pub use request::{ModelClient, ModelRequest};
 pub use resolve::{ModelChoice, ModelError, ModelWish};

@@ -72,6 +72,15 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
         self.lock().prompt.clone()
     }
 
+    /// Waits for what its handlers sent, unless the user gave up.
+    pub(super) async fn arrived(&self) {
+        tokio::select! {
+            biased;
+            () = self.host.arrived() => {}
+            () = self.cancel.cancelled() => {}
+        }
+    }
+
     /// What the run has stored is worth a place on the disk.
     pub(super) fn run_boundary(&self) {
         self.host.run_boundary();
@@ -204,14 +213,7 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
             return;
         };
         self.lock().recovered = false;
-        if let Some((steering, follow_up)) = self.host.delivered(&user.content.joined_text("")) {
-            self.host
-                .publish(Event::QueueUpdate {
-                    steering,
-                    follow_up,
-                })
-                .await;
-        }
+        self.host.delivered(user.content.joined_text("")).await;
     }
 }
 
@@ -222,7 +224,12 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
         self.user_message_begins(&event).await;
         hooks::notify(self.host, self.cancel, &event).await;
         self.host.publish_reports().await;
+        let ends_turn = matches!(event, Event::TurnEnd { .. });
         self.host.publish(event).await;
+        if ends_turn {
+            // What cannot be stored now is held on, and said of when the run ends.
+            let _ = self.host.flush_held().await;
+        }
     }
 
     /// Handlers may replace the message; then it is stored; then it is announced, so that whoever
@@ -254,10 +261,12 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
     }
 
     async fn poll_steering(&self) -> Vec<Message> {
+        self.arrived().await;
         self.host.take_steering()
     }
 
     async fn poll_follow_up(&self) -> Vec<Message> {
+        self.arrived().await;
         self.host.take_follow_up()
     }
 
@@ -305,6 +314,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
         let selection = route::selection(self).await?;
         let view = RequestView::default();
         let messages = request::messages(self.host, cancel, &view, &selection.model).await;
+        let hooks = hooks::provider(self.host, cancel, &selection.model);
         let request = ModelRequest {
             options: StreamOptions {
                 reasoning: (selection.level != ThinkingLevel::Off).then_some(selection.level),
@@ -317,7 +327,9 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
             now_ms: self.host.now_ms(),
         };
         let snapshot = Arc::clone(&self.lock().snapshot);
-        self.host.client().open(&snapshot, request, cancel)
+        self.host
+            .client()
+            .open(&snapshot, request, Some(hooks), cancel)
     }
 
     fn tool(&self, name: &str) -> Option<Arc<dyn ToolRunner>> {

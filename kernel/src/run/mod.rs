@@ -55,6 +55,8 @@ pub async fn run<H: RunHost>(
     let driver = driver::RunDriver::new(host, cancel);
     after::before_prompt(&driver).await;
     let mut prompts = prepare::messages(host, &driver.prompt_state(), prompt);
+    // Before the run's own messages (P8). What cannot be stored now is said of at the end.
+    let _ = host.flush_held().await;
     started();
     // What cannot be stored now cannot be later, and the prompt's own message will say so.
     let _ = host.record_selection();
@@ -65,11 +67,13 @@ pub async fn run<H: RunHost>(
         if after::goes_on(&driver, outcome, &mut end).await {
             continue;
         }
+        driver.arrived().await;
         if host.begin_settling(end.failure.is_some() || cancel.is_cancelled()) {
             break;
         }
         prompts = prepare::queued(host);
     }
+    settle::flush(&driver, &mut end).await;
     settle::settle(&driver, cancel.is_cancelled()).await;
     end
 }

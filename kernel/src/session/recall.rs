@@ -10,10 +10,7 @@ use crate::tree::{ModelRef, SessionTree, Settings};
 
 /// The model that a branch implies (V9): the one of the last change or answer; but answers of physical
 /// models leave a virtual model selected.
-pub fn implied_model(
-    said: &Settings,
-    is_virtual: impl Fn(&str) -> bool,
-) -> Option<&ModelRef> {
+pub fn implied_model(said: &Settings, is_virtual: impl Fn(&str) -> bool) -> Option<&ModelRef> {
     match &said.changed_to {
         Some(selected) if is_virtual(&reference(selected)) => Some(selected),
         _ => said.model.as_ref(),

@@ -8,7 +8,9 @@ mod support;
 
 mod compaction;
 mod context;
+mod messages;
 mod models;
 mod prompt;
+mod provider_hooks;
 mod services;
 mod virtual_models;

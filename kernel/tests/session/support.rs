@@ -8,7 +8,7 @@ use std::time::Duration;
 use pliant_kernel::models::ModelWish;
 use pliant_kernel::pipeline::Prompt;
 use pliant_kernel::registry::{InProcess, Rank, Registry, Source};
-use pliant_kernel::session::{PromptEnd, Session, Subscription};
+use pliant_kernel::session::{Disposition, PromptEnd, Session, Subscription};
 use pliant_kernel::{Kernel, KernelOptions, OpenOptions, SessionChoice};
 use pliant_sdk::message::{AssistantMessage, Message, ToolCall, joined_text};
 use pliant_sdk::provider::{Provider, ProviderSpec, StreamOptions, StreamOut, StreamRequest, Wire};
@@ -193,12 +193,32 @@ pub fn echo(name: &'static str) -> Echo {
     }
 }
 
+/// What the observer of a prompt was told (P2).
+#[derive(Clone, Default)]
+pub struct Said(Arc<Mutex<Vec<Disposition>>>);
+
+impl Said {
+    pub fn listener(&self) -> impl FnOnce(Disposition) + Send + 'static {
+        let said = Arc::clone(&self.0);
+        move |disposition| said.lock().unwrap().push(disposition)
+    }
+
+    pub fn take(&self) -> Vec<Disposition> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
 pub struct Scene {
     pub session: Session,
     pub events: Subscription,
     pub script: Script,
     pub registry: Arc<Registry>,
     pub dir: tempfile::TempDir,
+}
+
+/// A kernel whose user keeps everything in `dir`.
+pub fn kernel_in(dir: &std::path::Path) -> Kernel {
+    Kernel::boot(KernelOptions::new(dir.to_path_buf(), dir.join("agent"))).unwrap()
 }
 
 /// A new session with the scripted model.

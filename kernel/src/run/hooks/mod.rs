@@ -4,6 +4,7 @@
 
 mod context;
 mod message;
+mod provider;
 mod tools;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::registry::{Callers, Dispatcher, HookPoint, Snapshot, Source};
 
 pub(super) use context::context;
 pub(super) use message::message_end;
+pub(super) use provider::provider;
 pub(super) use tools::{tool_call, tool_result};
 
 /// Dispatches `point` on the current snapshot; `then` gets the dispatcher if anybody listens.

@@ -10,6 +10,9 @@ use crate::tree::{Compaction, CustomEntry, EntryBody, EntryId, Replacement, Sess
 
 impl TreeHost for Arc<Shared> {
     fn store(&self, message: &Arc<Message>) -> Result<(), Error> {
+        if let Message::Custom(custom) = &**message {
+            return self.store_custom(custom);
+        }
         match self.tree().append_message(Arc::clone(message)) {
             Ok(_) => Ok(()),
             Err(error) => Err(Error::failed(error.to_string())),

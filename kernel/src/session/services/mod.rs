@@ -2,6 +2,7 @@
 //! services, and what each kind of call may use (`extensions.md` §5.1). A session that has ended
 //! answers nobody (§6).
 
+mod messages;
 mod model;
 mod state;
 
@@ -48,7 +49,7 @@ impl Allowed {
 }
 
 /// All groups.
-const GROUPS: &[&[Service]] = &[state::SERVICES, model::SERVICES];
+const GROUPS: &[&[Service]] = &[state::SERVICES, messages::SERVICES, model::SERVICES];
 
 fn all() -> impl Iterator<Item = &'static Service> {
     GROUPS.iter().copied().flatten()

@@ -1,11 +1,16 @@
 //! The session that a handler, tool or command runs in, with types: what it is, and what may be asked
 //! of it (`extensions.md` §5). A file for each group of questions.
 
+mod messages;
 mod model;
 mod state;
 
 use crate::host::Host;
 
+pub use messages::{
+    AppendEntry, MessageDraft, MessageOptions, SendAs, SendMessage, SendUserMessage,
+    UserMessageOptions,
+};
 pub use model::{ContextUsage, ScopedModel};
 
 /// The session behind a call. It holds nothing, so what it answers is of the moment.
