@@ -686,7 +686,7 @@ async fn a_default_that_does_not_work_is_told_and_another_model_taken() {
     for (provider, model) in [("paid", "gold"), ("nobody", "x"), ("acme", "none")] {
         let defaults = json!({"defaultProvider": provider, "defaultModel": model});
         let dir = tempfile::tempdir().unwrap();
-        let kernel = kernel_in(&dir, &Script::new([]), shelf(), &defaults, Some(&agent));
+        let kernel = scripted_kernel(&dir, &Script::new([]), shelf(), &defaults, Some(&agent));
         let session = kernel.open_session(no_wish()).await.unwrap();
         let (used, _, notices) = described(&session);
         assert_eq!((&*used, notices.len()), ("own/n", 1), "{notices:?}");

@@ -258,12 +258,12 @@ pub fn kernel_with(
     settings: Value,
 ) -> (Kernel, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
-    let kernel = kernel_in(&dir, script, plugin, &settings, None);
+    let kernel = scripted_kernel(&dir, script, plugin, &settings, None);
     (kernel, dir)
 }
 
 /// The same in a folder, with a `models.json`.
-pub fn kernel_in(
+pub fn scripted_kernel(
     dir: &tempfile::TempDir,
     script: &Script,
     plugin: Plugin,
@@ -275,8 +275,7 @@ pub fn kernel_in(
     if let Some(models) = models {
         std::fs::write(dir.path().join("agent/models.json"), models.to_string()).unwrap();
     }
-    let options = KernelOptions::new(dir.path().to_path_buf(), dir.path().join("agent"));
-    let kernel = Kernel::boot(options).unwrap();
+    let kernel = kernel_in(dir.path());
     let fake = Plugin::new()
         .wire(ScriptedWire(script.clone()))
         .provider(ScriptedProvider);
