@@ -14,7 +14,7 @@ use super::driver::RunDriver;
 use super::{ModelHost, RunHost, Selection, TreeHost, after};
 use crate::agent::Driver;
 use crate::registry::call_ctx;
-use crate::tree::{EntryBody, EntryKind, SessionTree};
+use crate::tree::{CustomEntry, EntryBody, EntryKind, SessionTree};
 
 /// Entries that keep what routes of virtual models have said (V13).
 const STATE: &str = "pi.virtual-model-state";
@@ -85,10 +85,10 @@ pub(super) async fn selection<H: RunHost>(driver: &RunDriver<'_, H>) -> Result<S
 pub(super) async fn direct<H: RunHost>(
     host: &H,
     cancel: &CancellationToken,
+    selected: &Selection,
 ) -> Result<Selection, Error> {
-    let selected = host.selection();
     if selected.model.api != VIRTUAL_API {
-        return Ok(selected);
+        return Ok(selected.clone());
     }
     let request = RouteRequest {
         model: selected.model.clone(),
@@ -159,7 +159,11 @@ async fn in_conversation<H: RunHost>(
     let (routed, state) = ask(host, driver.cancel, &request).await?;
     if let Some(state) = state.filter(|state| Some(state) != kept.as_ref()) {
         let data = json!({"provider": provider, "modelId": id, "state": state});
-        let entry = host.append_custom(STATE, data)?;
+        let entry = host.append(EntryBody::Custom(CustomEntry {
+            custom_type: STATE.to_owned(),
+            data: Some(data),
+        }))?;
+        let entry = serde_json::to_value(&entry)?;
         driver.emit(Event::EntryAppended { entry }).await;
     }
     Ok(routed)

@@ -8,9 +8,12 @@ mod disk;
 mod entering;
 mod events;
 mod model;
+mod name;
+mod navigate;
 mod outbox;
 mod queue;
 mod queueing;
+mod reading;
 mod recall;
 mod run_host;
 mod services;
@@ -201,6 +204,7 @@ impl Session {
                 level,
                 default_level: used.default_thinking_level,
                 loadout: None,
+                recovered: false,
             }),
             queues: Mutex::new(Queues::new(modes.0, modes.1)),
             announcing: tokio::sync::Mutex::default(),
@@ -279,7 +283,7 @@ impl Session {
         self.0.claims.idle().await;
     }
 
-    /// Whether nothing has the session: no run, no compaction (R52). A run that is settling no longer
+    /// Whether nothing has the session: no run, no compaction, no navigation (R52). A run that is settling no longer
     /// has it (R3).
     #[must_use]
     pub fn is_idle(&self) -> bool {

@@ -20,6 +20,9 @@ pub(super) struct State {
     /// Of new sessions, as the settings say and the user has set it since.
     pub(super) default_level: Option<ThinkingLevel>,
     pub(super) loadout: Option<Arc<Loadout>>,
+    /// The conversation was compacted because a request did not fit, and nothing good came since
+    /// (R22, R23).
+    pub(super) recovered: bool,
 }
 
 impl State {
