@@ -62,7 +62,7 @@ pub async fn run<H: RunHost>(
     let _ = host.flush_held().await;
     started();
     // What cannot be stored now cannot be later, and the prompt's own message will say so.
-    let _ = host.record_selection();
+    let _ = host.record_selection().await;
     let mut end = RunEnd::default();
     loop {
         let outcome = agent::run(&driver, prompts, cancel).await;

@@ -202,6 +202,7 @@ impl Session {
             state: Mutex::new(State {
                 model,
                 level,
+                model_of: equipment.registry.snapshot().number(),
                 default_level: used.default_thinking_level,
                 loadout: None,
                 recovered: false,

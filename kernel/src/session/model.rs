@@ -70,7 +70,7 @@ pub enum SelectError {
 }
 
 /// What a selection changed.
-struct Change {
+pub(super) struct Change {
     /// The model before, if another one is in force.
     model: Option<Option<Model>>,
     /// The levels before and now, if they differ.
@@ -155,7 +155,7 @@ impl Session {
         keep: Keep,
     ) -> Result<ThinkingLevel, Error> {
         let change = self.0.change_selection(None, wish)?;
-        self.announce(change, "set").await;
+        self.announce_selection(change, "set").await;
         if keep == Keep::AsDefault {
             lock(&self.0.state).default_level = Some(wish);
             let kept = ("defaultThinkingLevel", json!(wish));
@@ -195,7 +195,7 @@ impl Session {
         }
         let wish = self.0.level_for(model, how.level);
         let change = self.0.change_selection(Some(model), wish)?;
-        self.announce(change, source).await;
+        self.announce_selection(change, source).await;
         if how.keep == Keep::AsDefault {
             let kept = vec![
                 ("defaultProvider", json!(model.provider)),
@@ -207,7 +207,7 @@ impl Session {
     }
 
     /// The level comes first: whoever hears of the model finds both in force (V1).
-    async fn announce(&self, change: Change, source: &str) {
+    pub(super) async fn announce_selection(&self, change: Change, source: &str) {
         if let Some((previous, level)) = change.level {
             let changed = Event::ThinkingLevelChanged { level };
             self.0.subscribers.publish(changed).await;
@@ -251,7 +251,7 @@ impl Shared {
 
     /// Stores and puts into force what is selected. A model is stored also when it is the same (V1), a
     /// level only when it is another (V7).
-    fn change_selection(
+    pub(super) fn change_selection(
         &self,
         model: Option<&Model>,
         wish: ThinkingLevel,
@@ -264,6 +264,7 @@ impl Shared {
         };
         if let Some(model) = model {
             append_model(&mut tree, model)?;
+            state.model_of = self.equipment.registry.snapshot().number();
             let previous = state.model.replace(model.clone());
             let same = previous.as_ref().map(Model::reference) == Some(model.reference());
             change.model = (!same).then_some(previous);

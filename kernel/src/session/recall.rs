@@ -1,11 +1,13 @@
 //! What a branch says of model and level, and how it is kept in step with what is in force (V3, V8, V9).
 
+use std::sync::Arc;
+
 use pliant_sdk::message::ThinkingLevel;
 use pliant_sdk::virtual_model::VIRTUAL_API;
 use pliant_sdk::{Error, Model};
 
 use super::model::{append_level, append_model};
-use super::{Shared, lock};
+use super::{Session, Shared, lock};
 use crate::tree::{ModelRef, SessionTree, Settings};
 
 /// The model that a branch implies (V9): the one of the last change or answer; but answers of physical
@@ -36,6 +38,36 @@ pub(super) fn record_start(
 }
 
 impl Shared {
+    /// The model as it is registered now: a reload may have changed what it can (G15). One that is gone
+    /// stays as it was.
+    pub(super) async fn refresh_model(self: &Arc<Self>) -> Result<(), Error> {
+        let number = self.equipment.registry.snapshot().number();
+        let known = {
+            let mut state = lock(&self.state);
+            let changed = std::mem::replace(&mut state.model_of, number) != number;
+            state.model.clone().filter(|_| changed)
+        };
+        let Some(known) = known else { return Ok(()) };
+        let found = self.equipment.catalog.find(&known.provider, &known.id);
+        let Some(found) = found.await.ok().flatten() else {
+            return Ok(());
+        };
+        let level = {
+            let mut state = lock(&self.state);
+            match &mut state.model {
+                Some(model) if *model == known => *model = found,
+                // Somebody has selected another one meanwhile.
+                _ => return Ok(()),
+            }
+            state.level
+        };
+        let change = self.change_selection(None, level)?;
+        Session(Arc::clone(self))
+            .announce_selection(change, "set")
+            .await;
+        Ok(())
+    }
+
     /// What a run notes at its start where the branch implies something else, as after navigation (V8).
     /// Between physical models the answer itself says who gave it.
     pub(super) fn record_selection(&self) -> Result<(), Error> {

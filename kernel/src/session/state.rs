@@ -17,6 +17,8 @@ pub const DEFAULT_TOOLS: [&str; 4] = ["read", "bash", "edit", "write"];
 pub(super) struct State {
     pub(super) model: Option<Model>,
     pub(super) level: ThinkingLevel,
+    /// The registry's number when the model was looked up.
+    pub(super) model_of: u64,
     /// Of new sessions, as the settings say and the user has set it since.
     pub(super) default_level: Option<ThinkingLevel>,
     pub(super) loadout: Option<Arc<Loadout>>,

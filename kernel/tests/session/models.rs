@@ -436,6 +436,35 @@ async fn an_answer_keeps_the_level_that_it_was_asked_at() {
 }
 
 #[tokio::test]
+async fn what_a_model_can_is_looked_up_again_after_a_reload() {
+    // G15, V6
+    let (plugin, heard) = listening();
+    let mut scene = scene(Script::new([Reply::Text("a"), Reply::Text("b")]), plugin).await;
+    let session = scene.session.clone();
+    session.set_model(&large(), with_level(High)).await.unwrap();
+    scene.prompt("hi").await;
+    let weaker = Model {
+        context_window: 5,
+        ..model("acme", "large", Some(json!({"high": null, "medium": null})))
+    };
+    heard.lock().unwrap().clear();
+    scene.events();
+    let (again, heard) = listening();
+    scene.publish(
+        "extension",
+        again.provider(Shop("acme", None, vec![weaker.clone()])),
+    );
+    scene.prompt("hi").await;
+    assert_eq!(session.model(), Some(weaker));
+    assert_eq!(*heard.lock().unwrap(), ["level \"high\" to \"low\""]);
+    let stored = selections(&session);
+    assert_eq!(
+        stored[stored.len() - 2..],
+        ["at low", "answer of acme/large at low"]
+    );
+}
+
+#[tokio::test]
 async fn extensions_select_models_for_the_session_and_see_no_headers() {
     // extensions §5.2, §5.3
     let secret = Model {

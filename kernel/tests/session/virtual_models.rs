@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use pliant_kernel::models::ModelWish;
 use pliant_kernel::pipeline::Prompt;
 use pliant_kernel::registry::{InProcess, Rank, Source};
+use pliant_kernel::run::NavigateOptions;
 use pliant_kernel::session::{SelectOptions, Session};
 use pliant_kernel::{Kernel, OpenOptions, SessionChoice};
 use pliant_sdk::message::ThinkingLevel::{self, High, Low, Off};
@@ -459,6 +460,76 @@ async fn a_run_notes_a_selection_that_its_branch_does_not_imply_where_a_virtual_
         selections(&session)[noted.len()..],
         ["answer of acme/small at high"]
     );
+}
+
+#[tokio::test]
+async fn a_run_on_another_branch_notes_what_that_branch_does_not_say() {
+    // V8, S2.7(1), P44
+    let router = Router::to("acme/large");
+    let replies = ["one", "two", "three"].map(Reply::Text);
+    let (kernel, _dir) = kernel_with(&Script::new(replies), plugin(&router), json!({}));
+    let session = open_session(&kernel).await;
+    session.prompt(Prompt::text("hi"), |_| ()).await.unwrap();
+    let before_routing = session.leaf().unwrap();
+    let auto = kernel
+        .catalog()
+        .find("router", "auto")
+        .await
+        .unwrap()
+        .unwrap();
+    let how = SelectOptions {
+        level: Some(High),
+        ..SelectOptions::default()
+    };
+    session.set_model(&auto, how).await.unwrap();
+    session.prompt(Prompt::text("more"), |_| ()).await.unwrap();
+    let stood = selections(&session).len();
+    session
+        .navigate_tree(&before_routing, NavigateOptions::default())
+        .await
+        .unwrap();
+    session
+        .prompt(Prompt::text("otherwise"), |_| ())
+        .await
+        .unwrap();
+    assert_eq!(
+        selections(&session)[stood..],
+        ["to router/auto", "at high", "answer of acme/large at high"]
+    );
+}
+
+#[tokio::test]
+async fn a_summary_that_a_plugin_wrote_is_not_routed_and_one_of_a_branch_is() {
+    // R37, V11
+    let router = Router::to("acme/large");
+    let supplies = Plugin::new().on_event("session_before_compact", |event, _| async move {
+        let kept = event["preparation"]["firstKeptEntryId"].clone();
+        Ok(json!({"compaction": {"summary": "MINE", "firstKeptEntryId": kept, "tokensBefore": 1}}))
+    });
+    let replies = [
+        Reply::Text("an answer that is long enough to be kept"),
+        Reply::Text("two"),
+        Reply::Text("BRANCH"),
+    ];
+    let scene = routed(replies, &router).await;
+    scene.publish("supplies", supplies);
+    scene.prompt("first").await;
+    let target = scene.session.leaf().unwrap();
+    scene.session.compact(None).await.unwrap();
+    assert_eq!(router.asked().len(), 1);
+    scene.prompt("second").await;
+    let options = NavigateOptions {
+        summarize: true,
+        ..NavigateOptions::default()
+    };
+    scene.session.navigate_tree(&target, options).await.unwrap();
+    let asked = router.asked();
+    assert_eq!(
+        asked.last().unwrap(),
+        "direct previous large failed - state null"
+    );
+    assert_eq!(asked.len(), 3);
+    assert_eq!(models(&scene), ["acme/large"; 3]);
 }
 
 #[tokio::test]

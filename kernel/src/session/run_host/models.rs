@@ -25,8 +25,11 @@ impl ModelHost for Arc<Shared> {
         }
     }
 
-    fn record_selection(&self) -> Result<(), Error> {
-        Shared::record_selection(self)
+    fn record_selection(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            self.refresh_model().await?;
+            Shared::record_selection(self)
+        })
     }
 
     fn find_model(&self, reference: String) -> BoxFuture<'_, Option<Model>> {
