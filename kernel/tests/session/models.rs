@@ -11,6 +11,7 @@ use pliant_sdk::message::ThinkingLevel::{self, High, Low, Max, Medium, Minimal, 
 use pliant_sdk::provider::{Provider, ProviderSpec};
 use pliant_sdk::tool::{ToolCtx, ToolResult, ToolSpec};
 use pliant_sdk::{Error, Event, Model, Plugin, Tool};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -720,6 +721,49 @@ async fn a_default_that_does_not_work_is_told_and_another_model_taken() {
         let (used, _, notices) = described(&session);
         assert_eq!((&*used, notices.len()), ("own/n", 1), "{notices:?}");
         assert!(notices[0].contains("own/n is used instead"), "{notices:?}");
+    }
+}
+
+#[test]
+fn the_highest_levels_are_supported_only_where_a_model_says_so() {
+    // V5
+    let levels = |map| model("acme", "x", map).thinking_levels();
+    assert_eq!(levels(None), [Off]);
+    assert_eq!(levels(Some(json!({}))), [Off, Minimal, Low, Medium, High]);
+    let map = json!({"off": null, "low": null, "xhigh": null, "max": "all"});
+    assert_eq!(levels(Some(map)), [Minimal, Medium, High, Max]);
+}
+
+proptest! {
+    #[test]
+    fn a_clamped_level_is_supported_and_stays_and_is_the_wish_where_that_is_supported(
+        reasoning: bool,
+        words in proptest::collection::vec(0_u8..3, 7),
+        wish in 0_usize..7,
+    ) {
+        // Invariant 33, V5, V6
+        let all = ThinkingLevel::ALL;
+        let word = |(at, word): (usize, &u8)| match word {
+            0 => None,
+            1 => Some((all[at].as_str().to_owned(), Value::Null)),
+            _ => Some((all[at].as_str().to_owned(), json!("word"))),
+        };
+        let map: serde_json::Map<_, _> = words.iter().enumerate().filter_map(word).collect();
+        let mut model = model("acme", "x", Some(Value::Object(map)));
+        model.reasoning = reasoning;
+        let supported = model.thinking_levels();
+        let (wish, clamped) = (all[wish], model.clamp_level(all[wish]));
+        if supported.is_empty() {
+            prop_assert_eq!(clamped, Off);
+        } else {
+            prop_assert!(supported.contains(&clamped));
+        }
+        prop_assert_eq!(model.clamp_level(clamped), clamped);
+        if supported.contains(&wish) {
+            prop_assert_eq!(clamped, wish);
+        } else if let Some(higher) = supported.iter().find(|level| **level > wish) {
+            prop_assert_eq!(clamped, *higher);
+        }
     }
 }
 
