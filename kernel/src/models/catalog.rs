@@ -1,7 +1,8 @@
 //! Which models there are: what providers say, with `models.json` laid over it. Providers are asked
 //! only when somebody wants to know, so a run that names its provider touches no other.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pliant_sdk::host::BoxFuture;
 use pliant_sdk::provider::ProviderSpec;
@@ -25,6 +26,14 @@ pub struct Catalog {
     custom: CustomModels,
     credentials: Arc<Credentials>,
     ask: ModelAsker,
+    found: Mutex<Found>,
+}
+
+/// Models that were looked up by name, as long as the registry is the one they were found in.
+#[derive(Default)]
+struct Found {
+    registry: u64,
+    models: HashMap<String, Model>,
 }
 
 impl std::fmt::Debug for Catalog {
@@ -49,6 +58,7 @@ impl Catalog {
             custom,
             credentials,
             ask,
+            found: Mutex::default(),
         }
     }
 
@@ -157,11 +167,36 @@ impl Catalog {
     }
 
     /// The model of that reference, `provider/id`. Both parts may hold slashes; the longest provider
-    /// counts.
+    /// counts. A provider is asked once, because requests that are routed want to know each time.
     ///
     /// # Errors
     /// When a provider cannot be asked.
     pub async fn by_reference(&self, reference: &str) -> Result<Option<Model>, Error> {
+        let registry = self.registry.snapshot().number();
+        let known = {
+            let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+            if found.registry != registry {
+                *found = Found {
+                    registry,
+                    models: HashMap::new(),
+                };
+            }
+            found.models.get(reference).cloned()
+        };
+        if known.is_some() {
+            return Ok(known);
+        }
+        let model = self.look_up(reference).await?;
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(model) = &model
+            && found.registry == registry
+        {
+            found.models.insert(reference.to_owned(), model.clone());
+        }
+        Ok(model)
+    }
+
+    async fn look_up(&self, reference: &str) -> Result<Option<Model>, Error> {
         let mut named = self.providers();
         named.retain(|provider| {
             let rest = reference.strip_prefix(provider.as_str());
