@@ -10,12 +10,14 @@ use pliant_kernel::registry::{InProcess, Rank, Source};
 use pliant_kernel::run::NavigateOptions;
 use pliant_kernel::session::{SelectOptions, Session};
 use pliant_kernel::{Kernel, OpenOptions, SessionChoice};
+use pliant_sdk::message::StopReason;
 use pliant_sdk::message::ThinkingLevel::{self, High, Low, Off};
 use pliant_sdk::plugin::CallCtx;
 use pliant_sdk::session::ContextUsage;
 use pliant_sdk::virtual_model::{Route, RouteRequest, VirtualModel, VirtualModelSpec};
 use pliant_sdk::{Error, Model, Plugin};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::models::{Shop, entries_of, model, selections};
 use crate::support::*;
@@ -260,6 +262,64 @@ async fn a_route_that_leads_nowhere_is_an_answer_that_says_so_and_nothing_is_sen
             ]
         );
     }
+}
+
+/// Says nothing, or panics.
+struct Bad(bool, Arc<Notify>);
+
+impl VirtualModel for Bad {
+    fn spec(&self) -> VirtualModelSpec {
+        VirtualModelSpec::new("router", "auto", "Auto")
+    }
+
+    async fn route(&self, _: RouteRequest, _: CallCtx) -> Result<Route, Error> {
+        assert!(self.0, "lost its way");
+        self.1.notify_one();
+        std::future::pending().await
+    }
+}
+
+async fn badly_routed(bad: Bad, limit_ms: u64) -> Scene {
+    let settings = json!({"retry": {"enabled": false},
+        "extensions": {"handlerTimeoutMs": limit_ms}});
+    let model = bad.spec().model();
+    let scene = scene_with(Script::new([]), Plugin::new().virtual_model(bad), settings).await;
+    scene
+        .session
+        .set_model(&model, SelectOptions::default())
+        .await
+        .unwrap();
+    scene
+}
+
+#[tokio::test]
+async fn a_route_that_panics_or_never_comes_is_an_answer_that_says_so() {
+    // V10, invariant 39
+    for (hangs, says) in [(false, "lost its way"), (true, "within 20 ms")] {
+        let scene = badly_routed(Bad(hangs, Arc::default()), 20).await;
+        scene.prompt("hi").await;
+        let error = last_error(&scene.session);
+        assert!(
+            error.contains("router/auto") && error.contains(says),
+            "{error}"
+        );
+        assert!(scene.session.is_idle());
+    }
+}
+
+#[tokio::test]
+async fn an_abort_does_not_wait_for_a_route() {
+    // L28, invariant 27
+    let asked = Arc::new(Notify::new());
+    let scene = badly_routed(Bad(true, Arc::clone(&asked)), 0).await;
+    let session = scene.session.clone();
+    let run = tokio::spawn(async move { session.prompt(Prompt::text("hi"), |_| ()).await });
+    asked.notified().await;
+    scene.session.abort().await;
+    run.await.unwrap().unwrap();
+    let messages = scene.session.messages();
+    let last = messages.last().unwrap().as_assistant().unwrap();
+    assert_eq!(last.stop_reason, StopReason::Aborted);
 }
 
 #[tokio::test]
