@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use thiserror::Error as ThisError;
 
 use super::{Session, Shared, lock};
-use crate::models::ModelChoice;
+use crate::models::{ModelChoice, ModelError, ModelWish};
 use crate::pipeline::key_advice;
 use crate::registry::HookPoint;
 use crate::settings::write_settings;
@@ -95,6 +95,14 @@ impl Session {
     pub fn thinking_levels(&self) -> Vec<ThinkingLevel> {
         let model = self.model();
         model.map_or_else(|| vec![ThinkingLevel::Off], |model| model.thinking_levels())
+    }
+
+    /// The model that a wish means, and the level it names.
+    ///
+    /// # Errors
+    /// Why it means none, or several.
+    pub async fn find_model(&self, wish: &ModelWish) -> Result<ModelChoice, ModelError> {
+        self.0.equipment.catalog.choose(wish).await
     }
 
     /// Selects a model (V1), and the level that the options, the settings or the moment want for it (V4).
