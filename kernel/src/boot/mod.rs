@@ -3,6 +3,7 @@
 
 mod open;
 mod replace;
+mod select;
 mod services;
 mod sessions;
 

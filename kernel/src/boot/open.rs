@@ -10,7 +10,7 @@ use thiserror::Error as ThisError;
 
 use super::sessions::is_path;
 use super::{Kernel, NoSession, SessionFolders};
-use crate::models::{ModelChoice, ModelError, ModelWish};
+use crate::models::{ModelError, ModelWish};
 use crate::prompt::{PromptOptions, context_files};
 use crate::run::repair_notice;
 use crate::session::{Session, SessionStart};
@@ -100,6 +100,8 @@ pub struct OpenOptions {
     pub model: ModelWish,
     /// The level wanted over the one of the model wish, the branch and the settings.
     pub level: Option<ThinkingLevel>,
+    /// Models to choose from and to cycle through, as patterns; `None` = as the settings say.
+    pub scope: Option<Vec<String>>,
     /// Replaces the introduction of the prompt.
     pub system_prompt: Option<String>,
     /// Added to the prompt.
@@ -141,15 +143,9 @@ impl Kernel {
         }
         notices.extend(tree.take_notices());
         notices.extend(repair_notice(tree.context()));
-        let ModelChoice { model, level } = self.choose_model(&open, &tree, &mut notices).await?;
-        let said = tree.settings().thinking_level;
-        let default = self.settings.used().default_thinking_level;
-        let level = open
-            .level
-            .or(level)
-            .or(said)
-            .or(default)
-            .unwrap_or(ThinkingLevel::Medium);
+        let choice = self.choose_model(&open, &tree, &mut notices).await?;
+        let level = self.choose_level(&open, &choice, &tree);
+        let scope = self.scope_of(&open);
         let is_copy = reason == "fork" && file.is_some();
         let cwd = self.works_in(&tree, file)?;
         if cwd != self.options.cwd {
@@ -174,53 +170,15 @@ impl Kernel {
         Ok(SessionStart {
             tree,
             cwd,
-            model: Some(model),
+            model: Some(choice.model),
             level,
+            scope,
             tools,
             prompt,
             reason,
             previous_file: None,
             notices,
         })
-    }
-
-    /// What was asked for, else what the branch used if it still works, else the settings, else what
-    /// is usable (V3).
-    async fn choose_model(
-        &self,
-        open: &OpenOptions,
-        tree: &SessionTree,
-        notices: &mut Vec<String>,
-    ) -> Result<ModelChoice, OpenError> {
-        if open.model != ModelWish::default() {
-            return Ok(self.catalog.choose(&open.model).await?);
-        }
-        let used = self.settings.used();
-        let default = ModelWish {
-            provider: used.default_provider.clone(),
-            model: used.default_model.clone(),
-        };
-        let Some(said) = &tree.settings().model else {
-            return Ok(self.catalog.choose(&default).await?);
-        };
-        let wish = ModelWish {
-            provider: Some(said.provider.clone()),
-            model: Some(said.model_id.clone()),
-        };
-        match self.catalog.choose(&wish).await {
-            Ok(choice) if self.catalog.usable(&choice.model.provider) => Ok(choice),
-            _ => {
-                let choice = self.catalog.choose(&default).await?;
-                let (gone, used) = (
-                    format!("{}/{}", said.provider, said.model_id),
-                    choice.model.reference(),
-                );
-                notices.push(format!(
-                    "The session's model {gone} is not usable any more; {used} goes on instead."
-                ));
-                Ok(choice)
-            }
-        }
     }
 
     pub(super) async fn tree(&self, open: &OpenOptions) -> Result<Chosen, OpenError> {

@@ -330,11 +330,19 @@ fn the_threshold_leaves_the_reserve_free_and_needs_a_known_window() {
 }
 
 /// What follows from an answer as the last one of a short talk.
+/// With one model selected, which may not be the one that answered.
+fn needed(talk: &Talk, said: &Arc<Message>, model: &Model, too_large: bool) -> Option<Need> {
+    let answer = said.as_assistant().unwrap();
+    let same = answer.provider == model.provider && answer.model == model.id;
+    let answering = same.then_some(model);
+    need(&talk.0, said, answering, model, &SETTINGS, too_large)
+}
+
 fn need_of(said: Value, model: &Model) -> Option<Need> {
     let mut talk = Talk::new([user("a", 10)]);
     let said = talk.say(said);
     let too_large = said.as_assistant().unwrap().error_message.is_some();
-    need(&talk.0, &said, model, &SETTINGS, too_large)
+    needed(&talk, &said, model, too_large)
 }
 
 #[test]
@@ -379,13 +387,13 @@ fn an_answer_that_was_edited_or_compacted_since_needs_nothing() {
     );
     let mut talk = Talk::new([user("a", 10)]);
     let said = talk.say(over);
-    assert!(need(&talk.0, &said, &model(1000), &SETTINGS, false).is_some());
+    assert!(needed(&talk, &said, &model(1000), false).is_some());
     talk.omit();
-    assert_eq!(need(&talk.0, &said, &model(1000), &SETTINGS, false), None);
+    assert_eq!(needed(&talk, &said, &model(1000), false), None);
     let mut talk = Talk::new([user("a", 10), answer("b", 10)]);
     let said = talk.0.context()[1].clone();
     talk.compact(prepare(&talk.0, 1).unwrap());
-    assert_eq!(need(&talk.0, &said, &model(11), &SETTINGS, false), None);
+    assert_eq!(needed(&talk, &said, &model(11), false), None);
 }
 
 #[test]

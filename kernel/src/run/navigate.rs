@@ -131,7 +131,7 @@ async fn written<H: RunHost>(
     summarizer: &mut Summarizer<'_, H>,
     plan: &Plan,
 ) -> Result<Option<BranchSummary>, NoSummary> {
-    let window = summarizer.model().context_window;
+    let window = summarizer.model().await?.context_window;
     let budget = branch::budget(window, host.branch_summary_reserve());
     let told = plan.left.told(budget);
     if told.messages.is_empty() {

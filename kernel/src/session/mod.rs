@@ -10,18 +10,21 @@ mod disk;
 mod entering;
 mod events;
 mod leaving;
+mod model;
 mod name;
 mod navigate;
 mod outbox;
 mod queue;
 mod queueing;
 mod reading;
+mod recall;
 mod run_host;
 mod selection;
 mod services;
 mod state;
 mod system_prompt;
 mod tools;
+mod usage;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,11 +46,13 @@ use crate::prompt::{PromptEdits, PromptOptions};
 use crate::registry::{Callers, Dispatcher, HandlerFailure, HookPoint, Registry, Source};
 use crate::run::Assembly;
 use crate::settings::Settings;
-use crate::tree::{EntryBody, Header, ModelChange, SessionTree, ThinkingLevelChange};
+use crate::tree::{Header, SessionTree};
 
 pub use bash::BashOptions;
 pub use events::Subscription;
+pub use model::{Cycled, Direction, Keep, SelectError, SelectOptions};
 pub use queue::Delivery;
+pub use recall::implied_model;
 pub use selection::{DEFAULT_TOOLS, ToolSelection};
 
 use active::ActiveTools;
@@ -90,6 +95,8 @@ pub struct SessionStart {
     pub model: Option<Model>,
     /// The level wanted; clamped to the model.
     pub level: ThinkingLevel,
+    /// Models to choose from and to cycle through, as patterns; empty = all.
+    pub scope: Vec<String>,
     /// Which tools.
     pub tools: ToolSelection,
     /// What the system prompt is built from.
@@ -164,6 +171,7 @@ struct Shared {
     closed: AtomicBool,
     subscribers: Subscribers,
     reports: Mutex<Vec<HandlerFailure>>,
+    scope: Vec<String>,
     prompt: PromptOptions,
     notices: Vec<String>,
     cwd: PathBuf,
@@ -184,6 +192,7 @@ impl Session {
             cwd,
             model,
             level,
+            scope,
             tools,
             prompt,
             reason,
@@ -193,7 +202,7 @@ impl Session {
         let level = model
             .as_ref()
             .map_or(ThinkingLevel::Off, |model| model.clamp_level(level));
-        record_selection(&mut tree, model.as_ref(), level)?;
+        recall::record_start(&mut tree, model.as_ref(), level)?;
         let used = equipment.settings.used();
         let modes = (
             used.steering_mode.unwrap_or_default(),
@@ -205,6 +214,8 @@ impl Session {
                 model,
                 level,
                 tools: ActiveTools::new(tools, &equipment.registry.snapshot()),
+                model_of: equipment.registry.snapshot().number(),
+                default_level: used.default_thinking_level,
                 loadout: None,
                 prompt_edits: PromptEdits::default(),
                 recovered: false,
@@ -220,6 +231,7 @@ impl Session {
             closed: AtomicBool::default(),
             subscribers: Subscribers::default(),
             reports: Mutex::default(),
+            scope,
             prompt,
             notices,
             cwd,
@@ -333,12 +345,6 @@ impl Session {
         self.0.tree().context().to_vec()
     }
 
-    /// The model in force.
-    #[must_use]
-    pub fn model(&self) -> Option<Model> {
-        lock(&self.0.state).model.clone()
-    }
-
     /// Ends the session: stops a run, tells `session_shutdown` handlers, waits for the disk, and lets
     /// others open the file. Never fails.
     pub async fn close(&self, reason: &str) {
@@ -369,7 +375,11 @@ impl Session {
         let snapshot = shared.equipment.registry.snapshot();
         let services = |source: &Source| shared.source_services(source, CallScope::Handler);
         let report = |failure| lock(&shared.reports).push(failure);
-        let (cancel, limit) = (CancellationToken::new(), Some(SESSION_HANDLER_LIMIT));
+        let limit = match point {
+            HookPoint::SessionStart | HookPoint::SessionShutdown => Some(SESSION_HANDLER_LIMIT),
+            _ => shared.equipment.settings.handler_limit(),
+        };
+        let cancel = CancellationToken::new();
         let callers = Callers {
             services: &services,
             report: &report,
@@ -388,37 +398,6 @@ const LETTING_GO: Duration = Duration::from_secs(2);
 
 /// Handlers of a session's beginning and end are bounded more tightly (`extensions.md` §6).
 const SESSION_HANDLER_LIMIT: Duration = Duration::from_secs(5);
-
-/// A new session notes its selection; a resumed one only what the branch does not imply (V3, V8).
-fn record_selection(
-    tree: &mut SessionTree,
-    model: Option<&Model>,
-    level: ThinkingLevel,
-) -> Result<(), Error> {
-    let Some(model) = model else { return Ok(()) };
-    let said = tree.settings().clone();
-    let same = said
-        .model
-        .as_ref()
-        .is_some_and(|said| said.provider == model.provider && said.model_id == model.id);
-    let failed = |error: crate::tree::TreeError| Error::failed(error.to_string());
-    if !same {
-        let change = ModelChange {
-            provider: model.provider.clone(),
-            model_id: model.id.clone(),
-        };
-        tree.append(EntryBody::ModelChange(change))
-            .map_err(failed)?;
-    }
-    if said.thinking_level != Some(level) {
-        let change = ThinkingLevelChange {
-            thinking_level: level.as_str().to_owned(),
-        };
-        tree.append(EntryBody::ThinkingLevelChange(change))
-            .map_err(failed)?;
-    }
-    Ok(())
-}
 
 impl Shared {
     fn tree(&self) -> MutexGuard<'_, SessionTree> {

@@ -37,6 +37,8 @@ pub struct Script {
     pub replies: Arc<Mutex<VecDeque<Reply>>>,
     pub requests: Arc<Mutex<Vec<Vec<Arc<Message>>>>>,
     pub options: Arc<Mutex<Vec<StreamOptions>>>,
+    /// `provider/id` of each request.
+    pub models: Arc<Mutex<Vec<String>>>,
 }
 
 impl Script {
@@ -82,6 +84,8 @@ impl Wire for ScriptedWire {
             .unwrap()
             .push(request.messages.clone());
         self.0.options.lock().unwrap().push(request.options.clone());
+        let model = request.model.reference();
+        self.0.models.lock().unwrap().push(model);
         let reply = self.0.replies.lock().unwrap().pop_front();
         match reply.ok_or_else(|| Error::failed("the script has no reply left"))? {
             Reply::Fail(text) => Err(Error::failed(text)),
@@ -235,25 +239,6 @@ pub async fn scene(script: Script, plugin: Plugin) -> Scene {
     scene_with(script, plugin, json!({"retry": {"baseDelayMs": 1}})).await
 }
 
-/// A kernel with the scripted model and a plugin, in a directory of its own.
-pub fn kernel_with(script: &Script, plugin: Plugin, settings: Value) -> (Kernel, TempDir) {
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::create_dir(dir.path().join("agent")).unwrap();
-    std::fs::write(dir.path().join("agent/settings.json"), settings.to_string()).unwrap();
-    let options = KernelOptions::new(dir.path().to_path_buf(), dir.path().join("agent"));
-    let kernel = Kernel::boot(options).unwrap();
-    let fake = Plugin::new()
-        .wire(ScriptedWire(script.clone()))
-        .provider(ScriptedProvider);
-    for (name, plugin) in [("fake", fake), ("extension", plugin)] {
-        let source = Source::inline(name, Rank::User);
-        kernel
-            .registry()
-            .publish(Arc::new(InProcess::new(source, plugin).unwrap()));
-    }
-    (kernel, dir)
-}
-
 pub async fn scene_with(script: Script, plugin: Plugin, settings: Value) -> Scene {
     let (kernel, dir) = kernel_with(&script, plugin, settings);
     let session = open_session(&kernel).await;
@@ -265,6 +250,43 @@ pub async fn scene_with(script: Script, plugin: Plugin, settings: Value) -> Scen
         registry: Arc::clone(kernel.registry()),
         dir,
     }
+}
+
+/// A kernel of the scripted model and an extension.
+pub fn kernel_with(
+    script: &Script,
+    plugin: Plugin,
+    settings: Value,
+) -> (Kernel, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let kernel = scripted_kernel(&dir, script, plugin, &settings, None);
+    (kernel, dir)
+}
+
+/// The same in a folder, with a `models.json`.
+pub fn scripted_kernel(
+    dir: &tempfile::TempDir,
+    script: &Script,
+    plugin: Plugin,
+    settings: &Value,
+    models: Option<&Value>,
+) -> Kernel {
+    std::fs::create_dir(dir.path().join("agent")).unwrap();
+    std::fs::write(dir.path().join("agent/settings.json"), settings.to_string()).unwrap();
+    if let Some(models) = models {
+        std::fs::write(dir.path().join("agent/models.json"), models.to_string()).unwrap();
+    }
+    let kernel = kernel_in(dir.path());
+    let fake = Plugin::new()
+        .wire(ScriptedWire(script.clone()))
+        .provider(ScriptedProvider);
+    for (name, plugin) in [("fake", fake), ("extension", plugin)] {
+        let source = Source::inline(name, Rank::User);
+        kernel
+            .registry()
+            .publish(Arc::new(InProcess::new(source, plugin).unwrap()));
+    }
+    kernel
 }
 
 impl Scene {

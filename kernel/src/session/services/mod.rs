@@ -3,6 +3,7 @@
 //! answers nobody (§6).
 
 mod messages;
+mod model;
 mod naming;
 mod places;
 mod prompt;
@@ -70,6 +71,7 @@ const GROUPS: &[&[Service]] = &[
     naming::SERVICES,
     places::SERVICES,
     tools::SERVICES,
+    model::SERVICES,
 ];
 
 /// A service that answers a stream.

@@ -2,6 +2,7 @@
 //! of it (`extensions.md` §5). A file for each group of questions.
 
 mod messages;
+mod model;
 mod places;
 mod prompt;
 mod read;
@@ -14,6 +15,7 @@ pub use messages::{
     AppendEntry, MessageDraft, MessageOptions, SendAs, SendMessage, SendUserMessage,
     UserMessageOptions,
 };
+pub use model::{ContextUsage, ScopedModel};
 pub use places::{NavigateOptions, Navigated};
 pub use read::{
     ProjectionSource, SessionEntry, SessionInfo, SessionNode, SessionNodes, SessionProjection,
