@@ -123,3 +123,42 @@ fn a_request_that_is_too_large_costs_one_compaction_and_a_second_one_the_run() {
     );
     assert_eq!(server.finish().len(), 4);
 }
+
+/// Writes the summary itself.
+const SUMMARISER: &str = r#"
+    on("session_before_compact", |event, ctx| {
+        let prepared = event.preparation;
+        let told = prepared.messagesToSummarize.len() + prepared.turnPrefixMessages.len();
+        #{ compaction: #{
+            summary: `${told} messages because of the ${event.reason}`,
+            firstKeptEntryId: prepared.firstKeptEntryId,
+            details: #{ by: "a script" },
+        } }
+    });
+"#;
+
+#[test]
+fn a_script_writes_the_summary_and_no_model_is_asked() {
+    // R26, extensions §3.1
+    let server = ModelServer::start([
+        reply::tool_call("read", json!({"path": "a.txt"})),
+        filling(),
+    ]);
+    let home = home(&server);
+    home.write("a.txt", "alpha\n");
+    let script = home
+        .write("summariser.rhai", SUMMARISER)
+        .display()
+        .to_string();
+    let run = home.json_prompt("What is in a.txt?").args(["-e", &script]);
+    let output = run.run().success();
+    let [end] = &output.events_of("compaction_end")[..] else {
+        panic!("one compaction ends")
+    };
+    assert_eq!(
+        end["result"]["summary"],
+        "3 messages because of the threshold"
+    );
+    assert_eq!(end["result"]["details"], json!({"by": "a script"}));
+    assert_eq!(server.finish().len(), 2);
+}

@@ -246,3 +246,34 @@ fn the_conversation_is_compacted_when_the_user_says_so() {
     assert!(asked.ends_with("Additional focus: the greeting"), "{asked}");
     assert_eq!(requests[2].conversation().len(), 3);
 }
+
+#[test]
+fn another_model_and_level_answer_when_the_user_says_so() {
+    // V1, V6, R12
+    let server = ModelServer::start([reply::text("One."), reply::text("Two.")]);
+    let home = TempHome::with_model(&server);
+    home.models(json!({"mock": {
+        "baseUrl": server.url(), "api": "openai-completions", "apiKey": "test-key",
+        "models": [{"id": "mock-model"}, {"id": "deep", "reasoning": true}],
+    }}));
+    let mut talk = Talk::start(&home, &["First."]);
+    let shown = format!("{GREETING}> First.\nOne.\n> ");
+    talk.shows(&shown);
+    talk.keys("/model deep:low\n");
+    let levels = "(of off, minimal, low, medium, high)";
+    let shown = format!("{shown}/model deep:low\n[mock/deep, thinking low {levels}]\n> ");
+    talk.shows(&shown);
+    talk.keys("/thinking max\n");
+    let shown = format!("{shown}/thinking max\n[mock/deep, thinking high {levels}]\n> ");
+    talk.shows(&shown);
+    talk.keys("/model nothing\n");
+    talk.shows_in_the_end(&shown, "shows the usable ones.\n> ");
+    talk.keys("Second.\n");
+    talk.shows_in_the_end(&shown, "Second.\nTwo.\n> ");
+    talk.keys("/quit\n");
+    talk.ends(0);
+    let requests = server.finish();
+    let models: Vec<_> = requests.iter().map(|r| r.body["model"].clone()).collect();
+    assert_eq!(models, ["mock-model", "deep"]);
+    assert_eq!(requests[1].body["reasoning_effort"], "high");
+}

@@ -1,6 +1,6 @@
 //! Rhai extensions given with `-e`: handlers, tools, commands, and a provider that is a script.
 
-use pliant_tests::{ModelServer, TempHome, reply};
+use pliant_tests::{ModelServer, TempHome, reply, workspace};
 use serde_json::json;
 
 const GUARD: &str = r#"
@@ -153,4 +153,33 @@ fn a_script_can_be_the_model() {
         result["content"].to_string().contains("from the tool"),
         "{result}"
     );
+}
+
+#[test]
+fn a_script_says_which_model_answers_each_request() {
+    // V9, V10, V11, extensions §7.3
+    let server = ModelServer::start([
+        reply::tool_call("bash", json!({"command": "echo found"})),
+        reply::text("Done."),
+        reply::text("More."),
+    ]);
+    let home = TempHome::with_model(&server);
+    home.models(json!({"local": {
+        "baseUrl": server.url(), "api": "openai-completions", "apiKey": "test-key",
+        "models": [{"id": "thinker"}, {"id": "worker"}],
+    }}));
+    home.settings(json!({"enabledModels": ["thinker", "worker"]}));
+    let example = workspace().join("scripts/examples/two-models.rhai");
+    let example = example.display().to_string();
+    let answered = home
+        .pliant()
+        .args(["-e", &example, "--model", "duo/auto", "-p", "Look."])
+        .run()
+        .success();
+    assert_eq!(answered.stdout, "Done.\n");
+    // Without the script the session goes on with who answered last.
+    home.pliant().args(["-c", "-p", "More."]).run().success();
+    let requests = server.finish();
+    let models: Vec<_> = requests.iter().map(|r| r.body["model"].clone()).collect();
+    assert_eq!(models, ["thinker", "worker", "worker"]);
 }

@@ -41,6 +41,10 @@ pub struct Args {
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
 
+    /// Models to choose from, separated by commas: names as above, also with `*` and `?`.
+    #[arg(long, value_name = "MODELS", value_delimiter = ',')]
+    pub models: Option<Vec<String>>,
+
     /// How much the model thinks: off, minimal, low, medium, high, xhigh, max.
     #[arg(long, value_name = "LEVEL")]
     pub thinking: Option<String>,
@@ -240,6 +244,7 @@ impl Args {
                 model: self.model.clone(),
             },
             level,
+            scope: self.models.clone(),
             system_prompt: system_prompt.transpose()?,
             append_system_prompt: (!appended.is_empty()).then(|| appended.join("\n\n")),
         })

@@ -2,6 +2,8 @@
 //! published by the front end, which knows their host.
 
 mod open;
+mod replace;
+mod select;
 mod services;
 mod sessions;
 
@@ -11,6 +13,7 @@ use std::sync::Arc;
 use thiserror::Error as ThisError;
 
 pub use open::{OpenError, OpenOptions, SessionChoice, WhenHeld};
+pub use replace::Forked;
 pub use sessions::{NoSession, SessionFolders};
 
 use services::{host_services, model_asker, plugin_host};

@@ -10,7 +10,7 @@ use thiserror::Error as ThisError;
 
 use super::sessions::is_path;
 use super::{Kernel, NoSession, SessionFolders};
-use crate::models::{ModelChoice, ModelError, ModelWish};
+use crate::models::{ModelError, ModelWish};
 use crate::prompt::{PromptOptions, context_files};
 use crate::run::repair_notice;
 use crate::session::{Session, SessionStart};
@@ -83,6 +83,8 @@ pub enum OpenError {
         /// The system's reason.
         error: io::Error,
     },
+    #[error("The session is open here already.")]
+    OpenHere,
     #[error("{0}")]
     Failed(#[from] Error),
 }
@@ -98,6 +100,8 @@ pub struct OpenOptions {
     pub model: ModelWish,
     /// The level wanted over the one of the model wish, the branch and the settings.
     pub level: Option<ThinkingLevel>,
+    /// Models to choose from and to cycle through, as patterns; `None` = as the settings say.
+    pub scope: Option<Vec<String>>,
     /// Replaces the introduction of the prompt.
     pub system_prompt: Option<String>,
     /// Added to the prompt.
@@ -113,11 +117,22 @@ impl Kernel {
     /// # Errors
     /// A sentence that says what to do.
     pub async fn open_session(&self, open: OpenOptions) -> Result<Session, OpenError> {
+        let chosen = self.tree(&open).await?;
+        let start = self.plan(open, chosen).await?;
+        Ok(Session::start(self.equipment(), start).await?)
+    }
+
+    /// What a session of that tree starts with. Everything that can fail is done here.
+    pub(super) async fn plan(
+        &self,
+        open: OpenOptions,
+        chosen: Chosen,
+    ) -> Result<SessionStart, OpenError> {
         let Chosen {
             mut tree,
             reason,
             file,
-        } = self.tree(&open).await?;
+        } = chosen;
         tree.set_sync(self.sync_policy());
         let mut notices = file_notices(&tree);
         if open.session == SessionChoice::Continue {
@@ -128,21 +143,16 @@ impl Kernel {
         }
         notices.extend(tree.take_notices());
         notices.extend(repair_notice(tree.context()));
-        let ModelChoice { model, level } = self.choose_model(&open, &tree, &mut notices).await?;
-        let said = tree.settings().thinking_level;
-        let default = self.settings.used().default_thinking_level;
-        let level = open
-            .level
-            .or(level)
-            .or(said)
-            .or(default)
-            .unwrap_or(ThinkingLevel::Medium);
+        let choice = self.choose_model(&open, &tree, &mut notices).await?;
+        let level = self.choose_level(&open, &choice, &tree);
+        let scope = self.scope_of(&open);
+        let is_copy = reason == "fork" && file.is_some();
         let cwd = self.works_in(&tree, file)?;
         if cwd != self.options.cwd {
             notices.push(format!("The session works in {}.", cwd.display()));
         }
-        // A fork of something that cannot go on would only be in the way.
-        if reason == "fork" {
+        // A copy of something that cannot go on would only be in the way.
+        if is_copy {
             tree.write_out()?;
             notices.extend(tree.take_notices());
         }
@@ -157,59 +167,21 @@ impl Kernel {
         tools.defaults = tools
             .defaults
             .or_else(|| self.settings.used().default_tools.clone());
-        let start = SessionStart {
+        Ok(SessionStart {
             tree,
             cwd,
-            model: Some(model),
+            model: Some(choice.model),
             level,
+            scope,
             tools,
             prompt,
             reason,
+            previous_file: None,
             notices,
-        };
-        Ok(Session::start(self.equipment(), start).await?)
+        })
     }
 
-    /// What was asked for, else what the branch used if it still works, else the settings, else what
-    /// is usable (V3).
-    async fn choose_model(
-        &self,
-        open: &OpenOptions,
-        tree: &SessionTree,
-        notices: &mut Vec<String>,
-    ) -> Result<ModelChoice, OpenError> {
-        if open.model != ModelWish::default() {
-            return Ok(self.catalog.choose(&open.model).await?);
-        }
-        let used = self.settings.used();
-        let default = ModelWish {
-            provider: used.default_provider.clone(),
-            model: used.default_model.clone(),
-        };
-        let Some(said) = &tree.settings().model else {
-            return Ok(self.catalog.choose(&default).await?);
-        };
-        let wish = ModelWish {
-            provider: Some(said.provider.clone()),
-            model: Some(said.model_id.clone()),
-        };
-        match self.catalog.choose(&wish).await {
-            Ok(choice) if self.catalog.usable(&choice.model.provider) => Ok(choice),
-            _ => {
-                let choice = self.catalog.choose(&default).await?;
-                let (gone, used) = (
-                    format!("{}/{}", said.provider, said.model_id),
-                    choice.model.reference(),
-                );
-                notices.push(format!(
-                    "The session's model {gone} is not usable any more; {used} goes on instead."
-                ));
-                Ok(choice)
-            }
-        }
-    }
-
-    async fn tree(&self, open: &OpenOptions) -> Result<Chosen, OpenError> {
+    pub(super) async fn tree(&self, open: &OpenOptions) -> Result<Chosen, OpenError> {
         let ids = Ids::system();
         let cwd = &self.options.cwd;
         let folders = self.session_folders();
@@ -300,18 +272,18 @@ impl Kernel {
         word.and_then(SyncPolicy::parse).unwrap_or_default()
     }
 
-    fn session_folders(&self) -> SessionFolders {
+    pub(super) fn session_folders(&self) -> SessionFolders {
         SessionFolders::new(&self.options.agent_dir, &self.options.cwd, &self.settings)
     }
 }
 
 /// What a session is opened with.
-struct Chosen {
-    tree: SessionTree,
+pub(super) struct Chosen {
+    pub(super) tree: SessionTree,
     /// Why it starts.
-    reason: &'static str,
+    pub(super) reason: &'static str,
     /// Where it was read from.
-    file: Option<PathBuf>,
+    pub(super) file: Option<PathBuf>,
 }
 
 impl Chosen {
@@ -326,7 +298,7 @@ impl Chosen {
 
 /// The session to continue: the latest of this working directory (`interfaces.md` §11). In the
 /// folder that is its own, others stand for it where it has none (S4).
-fn latest(folders: &SessionFolders, cwd: &Path) -> Option<PathBuf> {
+pub(super) fn latest(folders: &SessionFolders, cwd: &Path) -> Option<PathBuf> {
     let directory = folders.here();
     tree::most_recent(&directory, Some(cwd)).or_else(|| match folders.only_of() {
         None => tree::most_recent(&directory, None),

@@ -1,10 +1,12 @@
 //! How full the context is: what the last answer reported, and an estimate of what came after it
 //! (R16, R17).
 
+use std::sync::Arc;
+
 use pliant_sdk::history::{message_chars, replay};
 use pliant_sdk::message::{Message, StopReason};
 
-use crate::tree::{EntryKind, SessionTree};
+use crate::tree::{Entry, EntryKind, SessionTree};
 
 /// No context holds more; a usage that says so is damaged.
 const MOST_TOKENS: u64 = 1_000_000_000;
@@ -18,6 +20,22 @@ pub(super) fn message_tokens(message: &Message) -> u64 {
 #[must_use]
 pub fn context_tokens(tree: &SessionTree) -> u64 {
     since_last_answer(tree).unwrap_or_else(|| all(tree))
+}
+
+/// The same, unless the branch was compacted and no answer has said since how full it is (V15).
+#[must_use]
+pub fn known_tokens(tree: &SessionTree) -> Option<u64> {
+    let mut latest = tree.path_to_leaf().iter().rev();
+    let told = |entry: &&Arc<Entry>| {
+        entry.kind() == EntryKind::Compaction
+            || entry
+                .message()
+                .is_some_and(|message| reported(message).is_some())
+    };
+    let compacted = latest
+        .find(told)
+        .is_some_and(|entry| entry.kind() == EntryKind::Compaction);
+    (!compacted).then(|| context_tokens(tree))
 }
 
 /// `None` when the last usage is from before an edit or a compaction: it counted something else.

@@ -13,6 +13,8 @@ mod settings;
 pub mod summarize;
 
 #[cfg(test)]
+mod branch_tests;
+#[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
@@ -24,7 +26,7 @@ use thiserror::Error;
 use crate::tree::{EntryKind, SessionTree};
 
 pub use cut::{Preparation, prepare};
-pub use estimate::context_tokens;
+pub use estimate::{context_tokens, known_tokens};
 pub use files::{FileLists, FileOps};
 pub use settings::CompactionSettings;
 
@@ -63,11 +65,13 @@ pub enum Need {
 }
 
 /// What an answer that has just ended says of the context (R18–R24). `refused_for_size`: its error
-/// is one about the size of the request.
+/// is one about the size of the request. `answering`: the model that gave it, if its limits still
+/// count (R19); `model`: the one whose limits count from here on.
 #[must_use]
 pub fn need(
     tree: &SessionTree,
     answer: &Arc<Message>,
+    answering: Option<&Model>,
     model: &Model,
     settings: &CompactionSettings,
     refused_for_size: bool,
@@ -77,10 +81,8 @@ pub fn need(
     }
     let standing = Standing::of(tree, answer)?;
     let said = answer.as_assistant()?;
-    // Another model has other limits (R19).
-    let same = said.provider == model.provider && said.model == model.id;
-    overflow(said, &standing, model, refused_for_size)
-        .filter(|_| same)
+    answering
+        .and_then(|answering| overflow(said, &standing, answering, refused_for_size))
         .or_else(|| exceeds(tree, model, settings).then_some(Need::Threshold))
 }
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pliant_sdk::message::{Message, Usage};
+use pliant_sdk::message::{Message, MessageContent, Usage};
 use pliant_tests::histories::Dice;
 use serde_json::{Value, json};
 
@@ -13,10 +13,10 @@ use super::*;
 use crate::tree::{Compaction, EntryBody, EntryId, Ids, Replacement};
 
 /// A branch, and its entries by the words that were said.
-struct Talk(SessionTree);
+pub(super) struct Talk(pub(super) SessionTree);
 
 impl Talk {
-    fn new(messages: impl IntoIterator<Item = Value>) -> Self {
+    pub(super) fn new(messages: impl IntoIterator<Item = Value>) -> Self {
         let mut talk = Self(SessionTree::in_memory(Path::new("/w"), None, Ids::system()));
         for message in messages {
             talk.say(message);
@@ -24,22 +24,22 @@ impl Talk {
         talk
     }
 
-    fn say(&mut self, message: Value) -> Arc<Message> {
+    pub(super) fn say(&mut self, message: Value) -> Arc<Message> {
         let message = Arc::new(Message::from(message));
         self.0.append_message(Arc::clone(&message)).unwrap();
         message
     }
 
-    fn leaf(&self) -> EntryId {
+    pub(super) fn leaf(&self) -> EntryId {
         self.0.leaf().unwrap().clone()
     }
 
-    fn omit(&mut self) {
+    pub(super) fn omit(&mut self) {
         let leaf = self.leaf();
         self.0.edit_context(&leaf, Replacement::Omit).unwrap();
     }
 
-    fn compact(&mut self, prepared: Preparation) {
+    pub(super) fn compact(&mut self, prepared: Preparation) {
         let compaction = Compaction {
             summary: "S".into(),
             first_kept_entry_id: prepared.first_kept,
@@ -73,7 +73,7 @@ impl Talk {
     }
 }
 
-fn word(message: &Arc<Message>) -> String {
+pub(super) fn word(message: &Arc<Message>) -> String {
     let json = serde_json::to_value(message).unwrap();
     let content = &json["content"];
     let text = content.as_str().or(content[0]["text"].as_str());
@@ -82,30 +82,30 @@ fn word(message: &Arc<Message>) -> String {
 }
 
 /// A text of so many tokens that begins with a word of its own.
-fn long(word: &str, tokens: usize) -> String {
+pub(super) fn long(word: &str, tokens: usize) -> String {
     format!("{word:<width$}", width = tokens * 4)
 }
 
-fn user(word: &str, tokens: usize) -> Value {
+pub(super) fn user(word: &str, tokens: usize) -> Value {
     json!({"role": "user", "content": long(word, tokens)})
 }
 
-fn answer(word: &str, tokens: usize) -> Value {
+pub(super) fn answer(word: &str, tokens: usize) -> Value {
     json!({"role": "assistant", "provider": "p", "model": "m", "stopReason": "stop",
         "content": [{"type": "text", "text": long(word, tokens)}]})
 }
 
-fn call(id: &str) -> Value {
+pub(super) fn call(id: &str) -> Value {
     json!({"role": "assistant", "provider": "p", "model": "m", "stopReason": "toolUse",
         "content": [{"type": "toolCall", "id": id, "name": "read", "arguments": {"path": id}}]})
 }
 
-fn result(id: &str, tokens: usize) -> Value {
+pub(super) fn result(id: &str, tokens: usize) -> Value {
     json!({"role": "toolResult", "toolCallId": id, "toolName": "read",
         "content": [{"type": "text", "text": long(&format!("r{id}"), tokens)}]})
 }
 
-fn with(mut message: Value, more: Value) -> Value {
+pub(super) fn with(mut message: Value, more: Value) -> Value {
     for (key, value) in more.as_object().unwrap() {
         message[key] = value.clone();
     }
@@ -128,7 +128,7 @@ const SETTINGS: CompactionSettings = CompactionSettings {
     keep_recent_tokens: 50,
 };
 
-fn messages(list: impl IntoIterator<Item = Value>) -> Vec<Arc<Message>> {
+pub(super) fn messages(list: impl IntoIterator<Item = Value>) -> Vec<Arc<Message>> {
     list.into_iter()
         .map(|message| Arc::new(Message::from(message)))
         .collect()
@@ -222,6 +222,21 @@ fn a_prompt_that_no_attempt_could_answer_is_summarised_too() {
     talk.compact(prepare(&talk.0, 500).unwrap());
     let roles: Vec<&str> = talk.0.context().iter().map(|m| m.role()).collect();
     assert_eq!(roles, ["compactionSummary"]);
+    // So it is when the results of the attempt were left out with it, and a name was given since (R9).
+    let mut talk = Talk::new([user("a", 10), answer("b", 10), user("c", 1000), call("x")]);
+    talk.omit();
+    talk.say(result("x", 1));
+    talk.omit();
+    talk.0.set_name("n").unwrap();
+    assert_eq!(talk.divided(500), "a b | c | ");
+    // An edit that says something of what is kept is worth keeping it.
+    let mut talk = Talk::new([user("a", 10), answer("b", 10), user("c", 1000)]);
+    let kept = talk.leaf();
+    talk.say(with(answer("failed", 0), json!({"stopReason": "error"})));
+    talk.omit();
+    let shorter = Replacement::Content(MessageContent::Text(long("c", 900)));
+    talk.0.edit_context(&kept, shorter).unwrap();
+    assert_eq!(talk.divided(500), "a b |  | c");
     // One that is followed by nothing stays.
     let talk = Talk::new([user("a", 10), answer("b", 10), user("c", 1000)]);
     assert_eq!(talk.divided(500), "a b |  | c");
@@ -251,6 +266,44 @@ fn the_estimate_is_the_last_usage_and_what_came_after_it() {
 }
 
 #[test]
+fn a_message_is_a_token_for_four_of_its_characters() {
+    // R17
+    let tokens = |message: Value| super::estimate::message_tokens(&Message::from(message));
+    let blocks = |blocks: Value| json!({"role": "assistant", "content": blocks});
+    assert_eq!(tokens(json!({"role": "user", "content": "12345"})), 2);
+    // As services count them: a character outside the first plane is two.
+    assert_eq!(
+        tokens(json!({"role": "user", "content": "\u{1f600}\u{1f600}\u{1f600}"})),
+        2
+    );
+    let image = json!([{"type": "image", "data": "x", "mimeType": "image/png"}]);
+    assert_eq!(tokens(json!({"role": "user", "content": image})), 1200);
+    assert_eq!(
+        tokens(blocks(
+            json!([{"type": "thinking", "thinking": "12345678"}])
+        )),
+        2
+    );
+    let call = json!([{"type": "toolCall", "id": "long id that is not sent", "name": "read",
+        "arguments": {"path": "ab"}}]);
+    assert_eq!(tokens(blocks(call)), (4 + 13_u64).div_ceil(4));
+    let bash = json!({"role": "bashExecution", "command": "1234", "output": "56789"});
+    assert_eq!(tokens(bash), 3);
+    assert_eq!(
+        tokens(json!({"role": "compactionSummary", "summary": "1234"})),
+        1
+    );
+    let system = json!({"role": "system", "content": "1234", "sections": {"a": "5678"},
+        "toolsAdded": [{"name": "t"}]});
+    let tool = pliant_sdk::message::Tool {
+        name: "t".into(),
+        ..Default::default()
+    };
+    let declared = serde_json::to_string(&[tool]).unwrap().len() as u64;
+    assert_eq!(tokens(system), (8 + declared).div_ceil(4));
+}
+
+#[test]
 fn the_replayed_prompt_is_counted_once() {
     // R16
     let section = |text: &str| json!({"role": "system", "content": "", "sections": {"s": text}});
@@ -277,11 +330,19 @@ fn the_threshold_leaves_the_reserve_free_and_needs_a_known_window() {
 }
 
 /// What follows from an answer as the last one of a short talk.
+/// With one model selected, which may not be the one that answered.
+fn needed(talk: &Talk, said: &Arc<Message>, model: &Model, too_large: bool) -> Option<Need> {
+    let answer = said.as_assistant().unwrap();
+    let same = answer.provider == model.provider && answer.model == model.id;
+    let answering = same.then_some(model);
+    need(&talk.0, said, answering, model, &SETTINGS, too_large)
+}
+
 fn need_of(said: Value, model: &Model) -> Option<Need> {
     let mut talk = Talk::new([user("a", 10)]);
     let said = talk.say(said);
     let too_large = said.as_assistant().unwrap().error_message.is_some();
-    need(&talk.0, &said, model, &SETTINGS, too_large)
+    needed(&talk, &said, model, too_large)
 }
 
 #[test]
@@ -326,13 +387,13 @@ fn an_answer_that_was_edited_or_compacted_since_needs_nothing() {
     );
     let mut talk = Talk::new([user("a", 10)]);
     let said = talk.say(over);
-    assert!(need(&talk.0, &said, &model(1000), &SETTINGS, false).is_some());
+    assert!(needed(&talk, &said, &model(1000), false).is_some());
     talk.omit();
-    assert_eq!(need(&talk.0, &said, &model(1000), &SETTINGS, false), None);
+    assert_eq!(needed(&talk, &said, &model(1000), false), None);
     let mut talk = Talk::new([user("a", 10), answer("b", 10)]);
     let said = talk.0.context()[1].clone();
     talk.compact(prepare(&talk.0, 1).unwrap());
-    assert_eq!(need(&talk.0, &said, &model(11), &SETTINGS, false), None);
+    assert_eq!(needed(&talk, &said, &model(11), false), None);
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Which models there are: what providers say, with `models.json` laid over it. Providers are asked
 //! only when somebody wants to know, so a run that names its provider touches no other.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pliant_sdk::host::BoxFuture;
 use pliant_sdk::provider::ProviderSpec;
+use pliant_sdk::virtual_model::VirtualModelSpec;
 use pliant_sdk::{Error, Model};
 
 use super::credentials::Credentials;
@@ -24,6 +26,14 @@ pub struct Catalog {
     custom: CustomModels,
     credentials: Arc<Credentials>,
     ask: ModelAsker,
+    found: Mutex<Found>,
+}
+
+/// Models that were looked up by name, as long as the registry is the one they were found in.
+#[derive(Default)]
+struct Found {
+    registry: u64,
+    models: HashMap<String, Model>,
 }
 
 impl std::fmt::Debug for Catalog {
@@ -48,6 +58,7 @@ impl Catalog {
             custom,
             credentials,
             ask,
+            found: Mutex::default(),
         }
     }
 
@@ -61,12 +72,21 @@ impl Catalog {
     #[must_use]
     pub fn providers(&self) -> Vec<String> {
         let mut ids: Vec<String> = self.custom.providers.keys().cloned().collect();
-        for provider in self.registry.snapshot().providers() {
-            if !ids.contains(&provider.spec.name) {
-                ids.push(provider.spec.name.clone());
+        let snapshot = self.registry.snapshot();
+        let registered = snapshot.providers().map(|provider| &provider.spec.name);
+        let listed = snapshot.virtual_models().map(|model| &model.spec.provider);
+        for id in registered.chain(listed) {
+            if !ids.contains(id) {
+                ids.push(id.clone());
             }
         }
         ids
+    }
+
+    /// Whether requests with that selection, `provider/id`, are routed to other models.
+    #[must_use]
+    pub fn is_virtual(&self, reference: &str) -> bool {
+        self.registry.snapshot().virtual_model(reference).is_some()
     }
 
     /// Whether requests to the provider can be paid for.
@@ -78,10 +98,17 @@ impl Catalog {
                 registered.spec.keyless
                     || self.credentials.configured(provider, &registered.spec.env)
             }
-            // A server of the user's own may want no key at all.
-            None => self.custom.providers.get(provider).is_some_and(|custom| {
-                custom.api_key.is_none() || self.credentials.configured(provider, &[])
-            }),
+            None => match self.custom.providers.get(provider) {
+                // A server of the user's own may want no key at all.
+                Some(custom) => {
+                    custom.api_key.is_none() || self.credentials.configured(provider, &[])
+                }
+                // Whoever answers for a virtual model is paid by itself.
+                None => {
+                    let mut listed = snapshot.virtual_models();
+                    listed.any(|model| model.spec.provider == provider)
+                }
+            },
         }
     }
 
@@ -115,10 +142,86 @@ impl Catalog {
             Some(registered) => (self.ask)(registered).await?,
             None => Vec::new(),
         };
-        Ok(match self.custom.providers.get(provider) {
+        let (mut models, problems) = match self.custom.providers.get(provider) {
             Some(custom) => custom.apply(provider, base),
             None => (base, Vec::new()),
-        })
+        };
+        let snapshot = self.registry.snapshot();
+        let of_provider =
+            |model: &&Arc<Registered<VirtualModelSpec>>| model.spec.provider == provider;
+        // A virtual model hides a physical one of the same name.
+        for hiding in snapshot.virtual_models().filter(of_provider) {
+            models.retain(|model| model.id != hiding.spec.model_id);
+            models.push(hiding.spec.model());
+        }
+        Ok((models, problems))
+    }
+
+    /// The model of that name, a virtual one included.
+    ///
+    /// # Errors
+    /// When its provider cannot be asked.
+    pub async fn find(&self, provider: &str, id: &str) -> Result<Option<Model>, Error> {
+        let models = self.models(provider).await?.0;
+        Ok(models.into_iter().find(|model| model.id == id))
+    }
+
+    /// The model of that reference, `provider/id`. Both parts may hold slashes; the longest provider
+    /// counts. A provider is asked once, because requests that are routed want to know each time.
+    ///
+    /// # Errors
+    /// When a provider cannot be asked.
+    pub async fn by_reference(&self, reference: &str) -> Result<Option<Model>, Error> {
+        let registry = self.registry.snapshot().number();
+        let known = {
+            let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+            if found.registry != registry {
+                *found = Found {
+                    registry,
+                    models: HashMap::new(),
+                };
+            }
+            found.models.get(reference).cloned()
+        };
+        if known.is_some() {
+            return Ok(known);
+        }
+        let model = self.look_up(reference).await?;
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(model) = &model
+            && found.registry == registry
+        {
+            found.models.insert(reference.to_owned(), model.clone());
+        }
+        Ok(model)
+    }
+
+    async fn look_up(&self, reference: &str) -> Result<Option<Model>, Error> {
+        let mut named = self.providers();
+        named.retain(|provider| {
+            let rest = reference.strip_prefix(provider.as_str());
+            rest.is_some_and(|rest| rest.starts_with('/'))
+        });
+        named.sort_by_key(|provider| std::cmp::Reverse(provider.len()));
+        for provider in named {
+            let id = &reference[provider.len() + 1..];
+            if let Some(model) = self.find(&provider, id).await? {
+                return Ok(Some(model));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The models that can be paid for.
+    ///
+    /// # Errors
+    /// When a provider cannot be asked.
+    pub async fn available(&self) -> Result<Vec<Model>, Error> {
+        let mut available = Vec::new();
+        for provider in self.providers().iter().filter(|id| self.usable(id)) {
+            available.extend(self.models(provider).await?.0);
+        }
+        Ok(available)
     }
 }
 

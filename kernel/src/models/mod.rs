@@ -6,6 +6,7 @@ mod custom;
 mod exchange;
 mod request;
 mod resolve;
+mod scope;
 
 pub use catalog::{Catalog, ModelAsker};
 pub use credentials::Credentials;

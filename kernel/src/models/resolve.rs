@@ -166,22 +166,8 @@ impl Catalog {
                 .find(|model| model.id == id || Some(model.id.as_str()) == bare);
             return Ok(found.map(|model| ModelChoice { model, level }));
         }
-        let mut named: Vec<String> = self.providers();
-        named.retain(|provider| {
-            id.strip_prefix(provider.as_str())
-                .is_some_and(|rest| rest.starts_with('/'))
-        });
-        named.sort_by_key(|provider| std::cmp::Reverse(provider.len()));
-        for provider in named {
-            let bare = &id[provider.len() + 1..];
-            if let Some(model) = self
-                .known(&provider)
-                .await?
-                .into_iter()
-                .find(|model| model.id == bare)
-            {
-                return Ok(Some(ModelChoice { model, level }));
-            }
+        if let Some(model) = self.by_reference(id).await? {
+            return Ok(Some(ModelChoice { model, level }));
         }
         let found: Vec<Model> = self
             .all()

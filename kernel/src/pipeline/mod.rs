@@ -19,7 +19,7 @@ use thiserror::Error;
 use crate::registry::{Callers, Snapshot, Source};
 use crate::resources::Resources;
 
-pub use preflight::Readiness;
+pub use preflight::{Readiness, key_advice};
 pub use route::WhenActive;
 
 /// A prompt on its way.

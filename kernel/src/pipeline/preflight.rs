@@ -26,16 +26,21 @@ impl Readiness {
         if self.usable {
             return Ok(());
         }
-        let advice = match &*self.key_variables {
-            [] => "Give \"apiKey\" to the provider in models.json, or use --api-key.".to_owned(),
-            names => format!(
-                "Set {}, or give it an \"apiKey\" in models.json, or use --api-key.",
-                names.join(" or ")
-            ),
-        };
         Err(PromptError::NoKey {
             provider: model.provider.clone(),
-            advice,
+            advice: key_advice(&self.key_variables),
         })
+    }
+}
+
+/// How a provider gets its key, which may be in one of these variables.
+#[must_use]
+pub fn key_advice(variables: &[String]) -> String {
+    match variables {
+        [] => "Give \"apiKey\" to the provider in models.json, or use --api-key.".to_owned(),
+        names => format!(
+            "Set {}, or give it an \"apiKey\" in models.json, or use --api-key.",
+            names.join(" or ")
+        ),
     }
 }

@@ -92,6 +92,9 @@ pub enum Kind {
     Wire,
     /// A service.
     Provider,
+    /// A selection whose requests are routed to models.
+    #[serde(rename = "virtual_model")]
+    VirtualModel,
     /// A handler of an event.
     Hook,
     /// Something the user can type.
@@ -106,6 +109,7 @@ impl Kind {
             "tool" => Some(Self::Tool),
             "wire" => Some(Self::Wire),
             "provider" => Some(Self::Provider),
+            "virtual_model" => Some(Self::VirtualModel),
             "hook" => Some(Self::Hook),
             "command" => Some(Self::Command),
             _ => None,
@@ -122,7 +126,8 @@ pub struct Contribution {
     pub kind: Kind,
     /// Its name: of the tool, the wire, the provider, the command, or the event of a hook.
     pub name: String,
-    /// The rest of its declaration, by kind: `ToolSpec`, `ProviderSpec`, `CommandSpec`, or nothing.
+    /// The rest of its declaration, by kind: `ToolSpec`, `ProviderSpec`, `VirtualModelSpec`, `CommandSpec`, or
+    /// nothing.
     pub spec: Value,
 }
 

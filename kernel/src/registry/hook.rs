@@ -83,6 +83,10 @@ hook_points! {
     SessionStart = "session_start",
     /// The session was named.
     SessionInfoChanged = "session_info_changed",
+    /// Another session is about to take the place of this one.
+    SessionBeforeSwitch = "session_before_switch",
+    /// A fork of this session is about to take its place.
+    SessionBeforeFork = "session_before_fork",
     /// The conversation is about to be compacted.
     SessionBeforeCompact = "session_before_compact",
     /// The conversation was compacted.

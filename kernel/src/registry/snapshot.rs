@@ -11,6 +11,7 @@ use pliant_sdk::host::BoxFuture;
 use pliant_sdk::plugin::{CallCtx, Invocation};
 use pliant_sdk::provider::ProviderSpec;
 use pliant_sdk::tool::ToolSpec;
+use pliant_sdk::virtual_model::VirtualModelSpec;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -88,6 +89,7 @@ pub struct Snapshot {
     tools: IndexMap<String, Arc<Registered<ToolSpec>>>,
     wires: HashMap<String, Arc<Registered<()>>>,
     providers: IndexMap<String, Arc<Registered<ProviderSpec>>>,
+    virtual_models: IndexMap<String, Arc<Registered<VirtualModelSpec>>>,
     commands: IndexMap<String, Arc<Registered<CommandSpec>>>,
     hooks: HashMap<String, Vec<Arc<Registered<HandlerSpec>>>>,
     diagnostics: Vec<String>,
@@ -123,7 +125,16 @@ impl Snapshot {
                             .entry(item.name.clone())
                             .or_insert_with(|| registered(generation, item, ()));
                     }
-                    Kind::Provider => snapshot.add_provider(generation, item),
+                    Kind::Provider => {
+                        if let Some(new) = snapshot.spec(generation, item) {
+                            replace(&mut snapshot.providers, generation, item, new);
+                        }
+                    }
+                    Kind::VirtualModel => {
+                        if let Some(new) = snapshot.spec(generation, item) {
+                            replace(&mut snapshot.virtual_models, generation, item, new);
+                        }
+                    }
                     Kind::Hook => {
                         snapshot.note_unknown_event(generation, item);
                         let handlers = snapshot.hooks.entry(item.name.clone()).or_default();
@@ -182,6 +193,17 @@ impl Snapshot {
     #[must_use]
     pub fn provider(&self, id: &str) -> Option<&Arc<Registered<ProviderSpec>>> {
         self.providers.get(id)
+    }
+
+    /// The virtual models.
+    pub fn virtual_models(&self) -> impl Iterator<Item = &Arc<Registered<VirtualModelSpec>>> {
+        self.virtual_models.values()
+    }
+
+    /// The virtual model of that reference, `provider/id`.
+    #[must_use]
+    pub fn virtual_model(&self, reference: &str) -> Option<&Arc<Registered<VirtualModelSpec>>> {
+        self.virtual_models.get(reference)
     }
 
     /// The commands by invocation name (P10).
@@ -254,19 +276,6 @@ impl Snapshot {
         }
     }
 
-    /// The last registration replaces, and anything replaces a built-in provider.
-    fn add_provider(&mut self, generation: &Arc<dyn Generation>, item: &Contribution) {
-        let Some(spec) = self.spec::<ProviderSpec>(generation, item) else {
-            return;
-        };
-        let built_in = generation.source().rank == Rank::BuiltIn;
-        if built_in && self.providers.contains_key(&item.name) {
-            return;
-        }
-        self.providers
-            .insert(item.name.clone(), registered(generation, item, spec));
-    }
-
     fn spec<S: DeserializeOwned>(
         &mut self,
         generation: &Arc<dyn Generation>,
@@ -282,6 +291,19 @@ impl Snapshot {
                 None
             }
         }
+    }
+}
+
+/// The last registration replaces, and anything replaces what is built in (`extensions.md` §4.12).
+fn replace<S>(
+    all: &mut IndexMap<String, Arc<Registered<S>>>,
+    generation: &Arc<dyn Generation>,
+    item: &Contribution,
+    spec: S,
+) {
+    let built_in = generation.source().rank == Rank::BuiltIn;
+    if !built_in || !all.contains_key(&item.name) {
+        all.insert(item.name.clone(), registered(generation, item, spec));
     }
 }
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use pliant_sdk::event::CompactionReason;
 use pliant_sdk::message::StopReason;
-use pliant_sdk::{Error, Event, Message};
+use pliant_sdk::{Error, Event, Message, Model};
 
 use super::compact::{self, Ending, Plan, Work};
 use super::driver::RunDriver;
 use super::retry::is_overflow;
+use super::route::{answering, limits};
 use super::{RunEnd, RunHost, tail};
 use crate::agent::{Begin, Driver, RunOutcome};
 use crate::compaction::{self, CompactionError, CompactionSettings, Need};
@@ -85,12 +86,17 @@ pub(super) async fn before_prompt<H: RunHost>(driver: &RunDriver<'_, H>) {
 
 /// Between two turns: a result may have filled the context (R12).
 pub(super) async fn between_turns<H: RunHost>(driver: &RunDriver<'_, H>) {
+    let model = limits(driver.host).await;
+    within_threshold(driver, &model).await;
+}
+
+/// Compacts what leaves too little room in the window of a model.
+pub(super) async fn within_threshold<H: RunHost>(driver: &RunDriver<'_, H>, model: &Model) {
     let host = driver.host;
-    let Some(settings) = settings(driver).await else {
+    let Some(settings) = settings(driver, model).await else {
         return;
     };
-    let model = host.selection().model;
-    if host.look(|tree| compaction::exceeds(tree, &model, &settings)) {
+    if host.look(|tree| compaction::exceeds(tree, model, &settings)) {
         compact(driver, settings, CompactionReason::Threshold).await;
     }
 }
@@ -118,14 +124,17 @@ async fn need<H: RunHost>(
     answer: &Arc<Message>,
 ) -> Option<(Need, CompactionSettings)> {
     let host = driver.host;
-    let settings = settings(driver).await?;
-    let model = host.selection().model;
+    let model = limits(host).await;
+    let settings = settings(driver, &model).await?;
+    let answering = answering(host, answer).await;
+    let answering = answering.as_ref();
     let error = answer
         .as_assistant()
         .and_then(|answer| answer.error_message.as_deref());
     let too_large = error.is_some_and(is_overflow);
-    let need = host.look(|tree| compaction::need(tree, answer, &model, &settings, too_large))?;
-    Some((need, settings))
+    let need =
+        host.look(|tree| compaction::need(tree, answer, answering, &model, &settings, too_large));
+    Some((need?, settings))
 }
 
 async fn shorten<H: RunHost>(
@@ -174,7 +183,11 @@ async fn recover<H: RunHost>(
         will_retry: true,
         instructions: None,
     };
-    Ok(carry_out(driver, plan).await)
+    let compacted = carry_out(driver, plan).await;
+    if compacted {
+        driver.routing().failed(answer);
+    }
+    Ok(compacted)
 }
 
 const STILL_TOO_LARGE: &str = "the request is too large for the model even though it was compacted. \
@@ -219,9 +232,11 @@ async fn carry_out<H: RunHost>(driver: &RunDriver<'_, H>, plan: Plan<'_>) -> boo
 }
 
 /// The settings; ones that cannot be used are told once a run, and nothing is compacted.
-async fn settings<H: RunHost>(driver: &RunDriver<'_, H>) -> Option<CompactionSettings> {
-    let host = driver.host;
-    match host.compaction_settings(&host.selection().model) {
+async fn settings<H: RunHost>(
+    driver: &RunDriver<'_, H>,
+    model: &Model,
+) -> Option<CompactionSettings> {
+    match driver.host.compaction_settings(model) {
         Ok(settings) => Some(settings).filter(|settings| settings.enabled),
         Err(error) => {
             if !driver.compaction_failed() {

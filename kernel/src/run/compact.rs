@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::RunHost;
 use super::convert::convert;
 use super::hooks::{self, Supplied};
+use super::route::limits;
 use super::summary::{NoSummary, Purpose, Summarizer};
 use crate::compaction::{
     self, CompactionError, CompactionSettings, Preparation, context_tokens, summarize,
@@ -26,7 +27,7 @@ pub async fn compact<H: RunHost>(
     instructions: Option<&str>,
     cancel: &CancellationToken,
 ) -> Result<Ending, CompactionError> {
-    let model = host.selection().model;
+    let model = limits(host).await;
     let settings = host
         .compaction_settings(&model)
         .map_err(|error| CompactionError::Failed(error.to_string()))?;
@@ -166,7 +167,7 @@ impl<H: RunHost> Work<'_, H> {
     async fn summarize(&self, summarizer: &mut Summarizer<'_, H>) -> Result<String, NoSummary> {
         let prepared = &self.plan.prepared;
         let focus = self.plan.instructions;
-        let room = self.room(summarizer.model().context_window);
+        let room = self.room(summarizer.model().await?.context_window);
         let told = |messages: &[Arc<Message>]| {
             let sent: Vec<_> = messages.iter().filter_map(convert).collect();
             summarize::conversation(&sent, room)

@@ -1,7 +1,7 @@
 //! The agent loop's surroundings in a session: what the loop decides or reaches is answered here
 //! from the registry, the tree and the queues.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pliant_sdk::message::{AssistantMessage, Message, StopReason, ThinkingLevel};
 use pliant_sdk::provider::StreamOptions;
@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::loadout::Loadout;
 use super::prepare::{Prepared, RunPrompt};
-use super::{RequestView, RunHost, after, boundary, hooks, prepare, request};
+use super::route::{self, Routing};
+use super::{RequestView, RunHost, Selection, after, boundary, hooks, prepare, request};
 use crate::agent::{Answer, Call, Driver, NextStep, Reach, ToolRunner, Verdict, declare_tools};
 use crate::models::ModelRequest;
 use crate::prompt::PromptState;
@@ -23,6 +24,7 @@ pub(super) struct RunDriver<'a, H> {
     pub(super) host: &'a H,
     pub(super) cancel: &'a CancellationToken,
     state: Mutex<TurnState>,
+    routing: Mutex<Routing>,
 }
 
 /// What changes from turn to turn.
@@ -55,6 +57,7 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
         Self {
             host,
             cancel,
+            routing: Mutex::default(),
             state: Mutex::new(TurnState {
                 snapshot,
                 loadout,
@@ -137,6 +140,7 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
             self.end_retry(false, Some(error.to_string())).await;
             return Err(error);
         }
+        self.routing().failed(failed);
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => {
@@ -221,7 +225,17 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, TurnState> {
+    pub(super) fn routing(&self) -> MutexGuard<'_, Routing> {
+        self.routing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Model and level of the request under way, or of the next one.
+    fn selection(&self) -> Selection {
+        let under_way = self.routing().under_way().cloned();
+        under_way.unwrap_or_else(|| self.host.selection())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, TurnState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -266,6 +280,9 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
             })
             .await;
         let answer = message.as_assistant();
+        if answer.is_some() {
+            self.routing().answered();
+        }
         if answer.is_some_and(|answer| !answer.stop_reason.is_failure()) {
             self.end_retry(true, None).await;
         }
@@ -316,7 +333,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
     }
 
     fn template(&self) -> AssistantMessage {
-        let model = self.host.selection().model;
+        let model = self.selection().model;
         AssistantMessage {
             api: model.api,
             provider: model.provider,
@@ -331,7 +348,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
             // The prompt is the one thing that cannot be made again.
             self.host.run_boundary();
         }
-        let selection = self.host.selection();
+        let selection = route::selection(self).await?;
         let view = {
             let state = self.lock();
             RequestView {
@@ -409,7 +426,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
     }
 
     fn thinking_level(&self) -> ThinkingLevel {
-        self.host.selection().level
+        self.selection().level
     }
 }
 

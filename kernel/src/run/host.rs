@@ -147,6 +147,19 @@ pub trait ModelHost: Send + Sync {
     /// Model and level in force.
     fn selection(&self) -> Selection;
 
+    /// Looks the model up again if the registry has changed (G15), and notes on the branch what is
+    /// selected, where the branch implies something else (V8).
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn record_selection(&self) -> BoxFuture<'_, Result<(), Error>>;
+
+    /// The model of that name, `provider/id`.
+    fn find_model(&self, reference: String) -> BoxFuture<'_, Option<Model>>;
+
+    /// Whether requests to the provider can be paid for.
+    fn usable(&self, provider: &str) -> bool;
+
     /// Options of a request that the settings decide.
     fn stream_options(&self) -> StreamOptions;
 

@@ -10,6 +10,7 @@ mod after;
 mod boundary;
 mod compact;
 mod retry;
+mod route;
 mod settle;
 mod summary;
 mod tail;
@@ -38,6 +39,7 @@ pub use navigate::{Arrival, NavigateError, NavigateOptions, navigate};
 pub use repair::{Transcript, repair_notice};
 pub use request::{Assembly, RequestView};
 pub use retry::{RetryPolicy, is_overflow, is_retryable};
+pub use route::limits;
 
 /// How a session run ended.
 #[derive(Debug, Default)]
@@ -63,6 +65,8 @@ pub async fn run<H: RunHost>(
     let _ = host.flush_bash();
     let _ = host.flush_held().await;
     started();
+    // What cannot be stored now cannot be later, and the prompt's own message will say so.
+    let _ = host.record_selection().await;
     let mut end = RunEnd::default();
     let mut begin = Some(Begin::Prompt(prompts));
     while let Some(how) = begin {

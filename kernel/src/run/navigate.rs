@@ -131,7 +131,7 @@ async fn written<H: RunHost>(
     summarizer: &mut Summarizer<'_, H>,
     plan: &Plan,
 ) -> Result<Option<BranchSummary>, NoSummary> {
-    let window = summarizer.model().context_window;
+    let window = summarizer.model().await?.context_window;
     let budget = branch::budget(window, host.branch_summary_reserve());
     let told = plan.left.told(budget);
     if told.messages.is_empty() {
@@ -172,16 +172,18 @@ fn arrive(
     summary: Option<BranchSummary>,
 ) -> Result<Arrival, TreeError> {
     let goal = tree.destination(&plan.target)?;
+    // Not that of the plan: something may have been stored while the summary was written.
+    let old_leaf = tree.leaf().cloned();
     let from_extension = summary.as_ref().map(|s| s.from_hook == Some(true));
     let arrived = settle_in(tree, plan, goal.leaf.as_ref(), summary);
     if arrived.is_err() {
-        stand_at(tree, plan.old_leaf.as_ref())?;
+        stand_at(tree, old_leaf.as_ref())?;
     }
     Ok(Arrival {
         editor_text: goal.editor_text,
         summary: arrived?,
         moved: Some(Moved {
-            old_leaf: plan.old_leaf.clone(),
+            old_leaf,
             new_leaf: tree.leaf().cloned(),
             from_extension,
         }),
@@ -233,7 +235,7 @@ impl Arrival {
             "type": "session_tree", "newLeafId": moved.new_leaf, "oldLeafId": moved.old_leaf,
         });
         if let Some(entry) = &self.summary {
-            event["summaryEntry"] = json!(entry);
+            event["summaryEntry"] = entry.to_json();
             event["fromExtension"] = json!(moved.from_extension);
         }
         Some(event)

@@ -11,7 +11,7 @@ use pliant_sdk::provider::StreamOptions;
 use pliant_sdk::{Error, Event, Model};
 use tokio_util::sync::CancellationToken;
 
-use super::{RetryPolicy, RunHost, Selection, hooks};
+use super::{RetryPolicy, RunHost, Selection, hooks, route};
 use crate::agent::Answer;
 use crate::compaction::summarize;
 use crate::models::ModelRequest;
@@ -61,8 +61,15 @@ impl<'a, H: RunHost> Summarizer<'a, H> {
         }
     }
 
-    pub(super) fn model(&self) -> &Model {
-        &self.selection.model
+    /// Who writes the summaries. A virtual model is routed when this is first asked for, and once: all
+    /// parts are one model's (R37).
+    pub(super) async fn model(&mut self) -> Result<&Model, NoSummary> {
+        let routed = route::direct(self.host, self.cancel, &self.selection).await;
+        self.selection = routed.map_err(|error| match self.cancel.is_cancelled() {
+            true => NoSummary::Aborted,
+            false => NoSummary::Failed(error.to_string()),
+        })?;
+        Ok(&self.selection.model)
     }
 
     /// What all answers so far have cost, those that were no summary among them.
@@ -72,6 +79,7 @@ impl<'a, H: RunHost> Summarizer<'a, H> {
 
     /// The summary. A failure that may pass is tried again.
     pub(super) async fn ask(&mut self, text: &str) -> Result<String, NoSummary> {
+        self.model().await?;
         let mut attempts = 0;
         let answer = loop {
             let answer = match self.paid_answer(text).await {
@@ -107,9 +115,8 @@ impl<'a, H: RunHost> Summarizer<'a, H> {
             note: Some("a summary that was not used".to_owned()),
         });
         // A session that cannot be written says so with the next message.
-        if let Ok(entry) = self.host.append(entry)
-            && let Ok(entry) = serde_json::to_value(&entry)
-        {
+        if let Ok(entry) = self.host.append(entry) {
+            let entry = entry.to_json();
             hooks::announce(self.host, Event::EntryAppended { entry }).await;
         }
     }
@@ -139,6 +146,10 @@ impl<'a, H: RunHost> Summarizer<'a, H> {
     }
 
     async fn paid_answer(&mut self, text: &str) -> Option<AssistantMessage> {
+        // The user may have given up while handlers were asked.
+        if self.cancel.is_cancelled() {
+            return None;
+        }
         let answer = self.answer(text).await?;
         match &mut self.spent {
             // Nothing is not a summand: a sum is the provider's own figure if all its parts are (M4).
@@ -152,7 +163,7 @@ impl<'a, H: RunHost> Summarizer<'a, H> {
     /// One attempt; `None` when it was aborted.
     async fn answer(&self, text: &str) -> Option<AssistantMessage> {
         let snapshot = self.host.registry().snapshot();
-        let hooks = hooks::provider(self.host, self.cancel, self.model());
+        let hooks = hooks::provider(self.host, self.cancel, &self.selection.model);
         let opened =
             self.host
                 .client()

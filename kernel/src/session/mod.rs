@@ -9,20 +9,24 @@ mod custom;
 mod disk;
 mod entering;
 mod events;
+mod leaving;
+mod model;
 mod name;
 mod navigate;
 mod outbox;
 mod queue;
 mod queueing;
 mod reading;
+mod recall;
 mod run_host;
 mod selection;
 mod services;
 mod state;
 mod system_prompt;
 mod tools;
+mod usage;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -42,11 +46,13 @@ use crate::prompt::{PromptEdits, PromptOptions};
 use crate::registry::{Callers, Dispatcher, HandlerFailure, HookPoint, Registry, Source};
 use crate::run::Assembly;
 use crate::settings::Settings;
-use crate::tree::{EntryBody, Header, ModelChange, SessionTree, ThinkingLevelChange};
+use crate::tree::{Header, SessionTree};
 
 pub use bash::BashOptions;
 pub use events::Subscription;
+pub use model::{Cycled, Direction, Keep, SelectError, SelectOptions};
 pub use queue::Delivery;
+pub use recall::implied_model;
 pub use selection::{DEFAULT_TOOLS, ToolSelection};
 
 use active::ActiveTools;
@@ -89,12 +95,16 @@ pub struct SessionStart {
     pub model: Option<Model>,
     /// The level wanted; clamped to the model.
     pub level: ThinkingLevel,
+    /// Models to choose from and to cycle through, as patterns; empty = all.
+    pub scope: Vec<String>,
     /// Which tools.
     pub tools: ToolSelection,
     /// What the system prompt is built from.
     pub prompt: PromptOptions,
     /// `startup`, `resume`, … for `session_start` handlers.
     pub reason: &'static str,
+    /// The session that it takes the place of.
+    pub previous_file: Option<PathBuf>,
     /// What the user should be told once, in sentences.
     pub notices: Vec<String>,
 }
@@ -161,6 +171,7 @@ struct Shared {
     closed: AtomicBool,
     subscribers: Subscribers,
     reports: Mutex<Vec<HandlerFailure>>,
+    scope: Vec<String>,
     prompt: PromptOptions,
     notices: Vec<String>,
     cwd: PathBuf,
@@ -181,15 +192,17 @@ impl Session {
             cwd,
             model,
             level,
+            scope,
             tools,
             prompt,
             reason,
+            previous_file,
             notices,
         } = start;
         let level = model
             .as_ref()
             .map_or(ThinkingLevel::Off, |model| model.clamp_level(level));
-        record_selection(&mut tree, model.as_ref(), level)?;
+        recall::record_start(&mut tree, model.as_ref(), level)?;
         let used = equipment.settings.used();
         let modes = (
             used.steering_mode.unwrap_or_default(),
@@ -201,6 +214,8 @@ impl Session {
                 model,
                 level,
                 tools: ActiveTools::new(tools, &equipment.registry.snapshot()),
+                model_of: equipment.registry.snapshot().number(),
+                default_level: used.default_thinking_level,
                 loadout: None,
                 prompt_edits: PromptEdits::default(),
                 recovered: false,
@@ -216,6 +231,7 @@ impl Session {
             closed: AtomicBool::default(),
             subscribers: Subscribers::default(),
             reports: Mutex::default(),
+            scope,
             prompt,
             notices,
             cwd,
@@ -223,7 +239,10 @@ impl Session {
         };
         shared.restore_tools();
         let session = Self(Arc::new(shared));
-        let event = json!({"type": "session_start", "reason": reason});
+        let mut event = json!({"type": "session_start", "reason": reason});
+        if let Some(file) = previous_file {
+            event["previousSessionFile"] = json!(file);
+        }
         session.tell(HookPoint::SessionStart, &event).await;
         Ok(session)
     }
@@ -326,19 +345,21 @@ impl Session {
         self.0.tree().context().to_vec()
     }
 
-    /// The model in force.
-    #[must_use]
-    pub fn model(&self) -> Option<Model> {
-        lock(&self.0.state).model.clone()
-    }
-
     /// Ends the session: stops a run, tells `session_shutdown` handlers, waits for the disk, and lets
     /// others open the file. Never fails.
     pub async fn close(&self, reason: &str) {
+        self.close_for(reason, None).await;
+    }
+
+    /// Ends the session because another one takes its place.
+    pub async fn close_for(&self, reason: &str, target: Option<&Path>) {
         self.0.claims.close();
         self.abort_bash();
         self.abort().await;
-        let event = json!({"type": "session_shutdown", "reason": reason});
+        let mut event = json!({"type": "session_shutdown", "reason": reason});
+        if let Some(file) = target {
+            event["targetSessionFile"] = json!(file);
+        }
         self.tell(HookPoint::SessionShutdown, &event).await;
         self.0.outbox.arrived().await;
         self.0.closed.store(true, Ordering::Release);
@@ -354,7 +375,16 @@ impl Session {
         let snapshot = shared.equipment.registry.snapshot();
         let services = |source: &Source| shared.source_services(source, CallScope::Handler);
         let report = |failure| lock(&shared.reports).push(failure);
-        let (cancel, limit) = (CancellationToken::new(), Some(SESSION_HANDLER_LIMIT));
+        let wanted = shared.equipment.settings.handler_limit();
+        let limit = match point {
+            HookPoint::SessionStart | HookPoint::SessionShutdown => {
+                Some(wanted.map_or(SESSION_HANDLER_LIMIT, |limit| {
+                    limit.min(SESSION_HANDLER_LIMIT)
+                }))
+            }
+            _ => wanted,
+        };
+        let cancel = CancellationToken::new();
         let callers = Callers {
             services: &services,
             report: &report,
@@ -373,37 +403,6 @@ const LETTING_GO: Duration = Duration::from_secs(2);
 
 /// Handlers of a session's beginning and end are bounded more tightly (`extensions.md` §6).
 const SESSION_HANDLER_LIMIT: Duration = Duration::from_secs(5);
-
-/// A new session notes its selection; a resumed one only what the branch does not imply (V3, V8).
-fn record_selection(
-    tree: &mut SessionTree,
-    model: Option<&Model>,
-    level: ThinkingLevel,
-) -> Result<(), Error> {
-    let Some(model) = model else { return Ok(()) };
-    let said = tree.settings().clone();
-    let same = said
-        .model
-        .as_ref()
-        .is_some_and(|said| said.provider == model.provider && said.model_id == model.id);
-    let failed = |error: crate::tree::TreeError| Error::failed(error.to_string());
-    if !same {
-        let change = ModelChange {
-            provider: model.provider.clone(),
-            model_id: model.id.clone(),
-        };
-        tree.append(EntryBody::ModelChange(change))
-            .map_err(failed)?;
-    }
-    if said.thinking_level != Some(level) {
-        let change = ThinkingLevelChange {
-            thinking_level: level.as_str().to_owned(),
-        };
-        tree.append(EntryBody::ThinkingLevelChange(change))
-            .map_err(failed)?;
-    }
-    Ok(())
-}
 
 impl Shared {
     fn tree(&self) -> MutexGuard<'_, SessionTree> {

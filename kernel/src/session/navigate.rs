@@ -25,7 +25,8 @@ impl Session {
             // The tools of the branch are in force from here on (T24).
             self.0.restore_tools();
         }
-        // What cannot be stored now is held on, for the next run to say.
+        // What plugins said meanwhile belongs where the session is now. One that cannot be written says
+        // so with the next message.
         let _held = self.0.flush_held().await;
         // Whoever hears of the new place finds the session idle.
         drop(claimed);

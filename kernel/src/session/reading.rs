@@ -1,11 +1,18 @@
 //! Looking at the session's tree, for front ends.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::Session;
-use crate::tree::{Entry, EntryId, Nodes, Projection};
+use crate::tree::{Entry, EntryId, Nodes, Projection, Settings};
 
 impl Session {
+    /// Where the session works.
+    #[must_use]
+    pub fn cwd(&self) -> &Path {
+        &self.0.cwd
+    }
+
     /// All entries in the order of the file.
     #[must_use]
     pub fn entries(&self) -> Vec<Arc<Entry>> {
@@ -51,5 +58,11 @@ impl Session {
     #[must_use]
     pub fn projection(&self) -> Projection {
         self.0.tree().projection().clone()
+    }
+
+    /// Model and thinking level that the branch says.
+    #[must_use]
+    pub fn branch_settings(&self) -> Settings {
+        self.0.tree().settings().clone()
     }
 }

@@ -16,6 +16,10 @@ pub(super) struct State {
     pub(super) model: Option<Model>,
     pub(super) level: ThinkingLevel,
     pub(super) tools: ActiveTools,
+    /// The registry's number when the model was looked up.
+    pub(super) model_of: u64,
+    /// Of new sessions, as the settings say and the user has set it since.
+    pub(super) default_level: Option<ThinkingLevel>,
     pub(super) loadout: Option<Arc<Loadout>>,
     /// What handlers made of the prompt of the active run.
     pub(super) prompt_edits: PromptEdits,

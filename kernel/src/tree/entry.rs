@@ -11,10 +11,11 @@ use pliant_sdk::message::{
 };
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::body::{Compaction, EntryBody, EntryKind};
 use super::head::Head;
-use super::json;
+use super::json as raw_json;
 use super::skim;
 use super::source::{Line, text_of};
 use super::time::ms_from_iso;
@@ -107,8 +108,7 @@ impl Entry {
 
     /// An entry in the place of a record that is gone.
     pub(super) fn gone(id: EntryId, parent: Option<EntryId>, timestamp: &str) -> Self {
-        let line =
-            serde_json::json!({"type": GONE, "id": id, "parentId": parent, "timestamp": timestamp});
+        let line = json!({"type": GONE, "id": id, "parentId": parent, "timestamp": timestamp});
         let line = Line::own(line.to_string());
         Self::stored(id, parent, timestamp, EntryKind::Other, line)
     }
@@ -188,6 +188,18 @@ impl Entry {
     #[must_use]
     pub fn raw(&self) -> Cow<'_, str> {
         self.text().unwrap_or_default()
+    }
+
+    /// The entry as stored. Of one whose line cannot be read there is what every entry has.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        serde_json::from_str(&self.raw()).unwrap_or_else(|_| {
+            let kind = Some(self.kind.as_str()).filter(|kind| !kind.is_empty());
+            json!({
+                "type": kind.unwrap_or(GONE), "id": self.id,
+                "parentId": self.parent, "timestamp": self.timestamp,
+            })
+        })
     }
 
     /// The text of its line, unless the file does not hold it any more.
@@ -370,7 +382,7 @@ impl Entry {
         parent: Option<&EntryId>,
         first_kept: Option<&EntryId>,
     ) -> Option<Self> {
-        let mut object = json::RawObject::parse(&self.raw())?;
+        let mut object = raw_json::RawObject::parse(&self.raw())?;
         object.set("parentId", parent, "id");
         if let Some(first_kept) = first_kept {
             object.set("firstKeptEntryId", first_kept, "summary");

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pliant_sdk::message::{Message, ThinkingLevel};
+use pliant_sdk::virtual_model::VIRTUAL_API;
 
 use super::body::{EntryBody, EntryKind};
 use super::{Entry, EntryId};
@@ -190,7 +191,7 @@ pub struct Settings {
     pub model: Option<ModelRef>,
     /// Of the last `model_change`.
     pub changed_to: Option<ModelRef>,
-    /// Of the last answer.
+    /// Of the last answer of a physical model.
     pub answered_by: Option<ModelRef>,
 }
 
@@ -238,6 +239,10 @@ impl Settings {
                 let Some(answer) = message.as_assistant() else {
                     return;
                 };
+                // A request that could not be routed failed, and no physical model answered it.
+                if answer.api == VIRTUAL_API {
+                    return;
+                }
                 self.answered_by = Some(ModelRef {
                     provider: answer.provider.clone(),
                     model_id: answer.model.clone(),

@@ -1,9 +1,13 @@
 //! Handlers around a compaction: what they are shown, what they may decide, and in which order they
 //! hear of it. Rules of `kernel.md` §6.5 and §6.6 and of `extensions.md` §3.1.
 
+use std::sync::Arc;
+
 use pliant_kernel::compaction::CompactionError;
+use pliant_sdk::hook::{CompactAnswer, SessionBeforeCompact, SessionCompact, SuppliedCompaction};
 use pliant_sdk::{Event, Plugin};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::compaction::{TOO_LARGE, costly, entries, last_request, small};
 use crate::heard::Heard;
@@ -401,4 +405,139 @@ async fn an_aborted_answer_counts_before_the_next_prompt_and_not_after_its_run()
             "compaction_end Threshold done"
         ]
     );
+}
+
+#[tokio::test]
+async fn a_finished_answer_that_filled_the_window_is_not_asked_for_again() {
+    // R20, R22
+    let heard = Heard::default();
+    let plugin = heard.hearing(Plugin::new(), &HEARD);
+    let replies = [costly(LONG, 130_000), Reply::Text("SUMMARY")];
+    let scene = open(plugin, &heard, replies).await;
+    let end = scene.prompt("first").await;
+    assert!(
+        end.last
+            .unwrap()
+            .as_assistant()
+            .unwrap()
+            .error_message
+            .is_none()
+    );
+    assert_eq!(
+        heard.told(&["compaction", "agent_end"]),
+        [
+            "agent_end",
+            "compaction_start Overflow",
+            "<session_compact>",
+            "compaction_end Overflow done"
+        ]
+    );
+    assert_eq!(heard.payloads()[0]["willRetry"], false);
+    assert!(entries(&scene, "context_edit").is_empty());
+    assert_eq!(scene.script.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_recovery_that_fails_leaves_the_attempt_out_and_asks_no_more() {
+    // R22
+    let heard = Heard::default();
+    let plugin = heard.hearing(Plugin::new(), &HEARD);
+    let replies = [
+        Reply::Text(LONG),
+        Reply::Fail(TOO_LARGE),
+        Reply::Fail("400: no"),
+    ];
+    let scene = open(plugin, &heard, replies).await;
+    scene.prompt("first").await;
+    heard.told(&[]);
+    scene.prompt("second").await;
+    assert_eq!(
+        heard.told(&["compaction", "agent_end", "agent_settled"]),
+        [
+            "agent_end",
+            "compaction_start Overflow",
+            "compaction_end Overflow failed",
+            "<session_compact_failed>",
+            "agent_settled"
+        ]
+    );
+    let failed = &heard.payloads()[0];
+    // That there was to be another attempt, which there is not.
+    assert_eq!(
+        (&failed["reason"], &failed["willRetry"]),
+        (&json!("overflow"), &json!(true))
+    );
+    assert_eq!(entries(&scene, "context_edit").len(), 1);
+    assert_eq!(scene.script.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn a_plugin_with_types_keeps_what_would_have_been_kept() {
+    // R26, R27, extensions §3.1
+    let plugin = Plugin::new()
+        .on(|event: SessionBeforeCompact, _| async move {
+            assert_eq!(event.branch_entries[0].parent_id, None);
+            let prepared = event.preparation;
+            let told = prepared.messages_to_summarize.len() + prepared.turn_prefix_messages.len();
+            let supplied = SuppliedCompaction {
+                summary: format!("{told} messages"),
+                first_kept_entry_id: prepared.first_kept_entry_id,
+                ..SuppliedCompaction::default()
+            };
+            Ok(CompactAnswer::from(supplied))
+        })
+        .on(|event: SessionCompact, ctx| async move {
+            let entry = event.compaction_entry;
+            ctx.host()
+                .session()
+                .set_label(&entry.id, Some("by a plugin"))
+                .await
+        });
+    let replies = [Reply::Text("Yes."), Reply::Text(LONG)];
+    let scene = open(plugin, &Heard::default(), replies).await;
+    scene.prompt("first").await;
+    scene.prompt("second").await;
+    let before = scene.session.messages();
+    let done = scene.session.compact(None).await.unwrap();
+    assert_eq!(done.summary, "3 messages");
+    assert!(done.tokens_before > done.estimated_tokens_after);
+    assert_eq!(scene.session.messages()[2..], before[before.len() - 1..]);
+    let entry = entries(&scene, "compaction")[0]["id"]
+        .as_str()
+        .unwrap()
+        .into();
+    assert_eq!(scene.session.label(&entry).as_deref(), Some("by a plugin"));
+}
+
+#[tokio::test]
+async fn an_abort_ends_a_handler_and_no_model_is_asked() {
+    // R26, R51
+    let called = Arc::new(Notify::new());
+    let calling = Arc::clone(&called);
+    let plugin = Plugin::new().on_event("session_before_compact", move |_, _| {
+        let calling = Arc::clone(&calling);
+        async move {
+            calling.notify_one();
+            std::future::pending().await
+        }
+    });
+    let heard = Heard::default();
+    let plugin = heard.hearing(plugin, &HEARD);
+    let scene = open(plugin, &heard, [Reply::Text(LONG)]).await;
+    scene.prompt("first").await;
+    heard.told(&[]);
+    let session = scene.session.clone();
+    let compacting = tokio::spawn(async move { session.compact(None).await });
+    called.notified().await;
+    scene.session.abort().await;
+    assert_eq!(compacting.await.unwrap(), Err(CompactionError::Aborted));
+    assert_eq!(
+        heard.told(&TOLD),
+        [
+            "compaction_start Manual",
+            "compaction_end Manual aborted",
+            "<session_compact_failed idle>"
+        ]
+    );
+    assert_eq!(scene.script.requests().len(), 1);
 }

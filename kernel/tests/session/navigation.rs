@@ -6,6 +6,8 @@ use std::sync::Arc;
 use pliant_kernel::pipeline::{Prompt, PromptError};
 use pliant_kernel::run::{NavigateError, NavigateOptions};
 use pliant_kernel::tree::EntryId;
+use pliant_sdk::hook::{SessionBeforeTree, SessionTree, SuppliedSummary, TreeAnswer};
+use pliant_sdk::session::{MessageDraft, MessageOptions, SessionEntry};
 use pliant_sdk::{Error, Plugin};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -442,5 +444,59 @@ async fn an_edit_is_not_seen_from_before_it() {
     assert_eq!(
         last_request(&scene)[4..],
         ["user:three", "assistant:Answer three.", "user:four"]
+    );
+}
+
+#[tokio::test]
+async fn what_a_plugin_says_meanwhile_stands_at_the_new_place() {
+    // R40, P4, L31
+    let plugin = Plugin::new().on_event("session_before_tree", |_, ctx| async move {
+        let note = MessageDraft::text("note", "Said meanwhile.");
+        let session = ctx.host().session();
+        session
+            .send_message(note, MessageOptions::default())
+            .await?;
+        Ok(Value::Null)
+    });
+    let more = [Reply::Text("WHAT HAPPENED"), Reply::Text("On we go.")];
+    let scene = talked(plugin, &Heard::default(), more).await;
+    let target = said(&scene, "Answer one.");
+    scene.session.navigate_tree(&target, SUMMARY).await.unwrap();
+    scene.prompt("on").await;
+    let request = last_request(&scene);
+    assert!(
+        request[2].ends_with("WHAT HAPPENED</summary>"),
+        "{request:?}"
+    );
+    assert_eq!(request[3..], ["user:Said meanwhile.", "user:on"]);
+}
+
+#[tokio::test]
+async fn a_plugin_with_types_tells_of_the_entries_that_are_left() {
+    // R39, extensions §3.1
+    let heard = Heard::default();
+    let plugin = Plugin::new()
+        .on(|event: SessionBeforeTree, _| async move {
+            let left = event.preparation.entries_to_summarize;
+            let said = left.iter().filter_map(SessionEntry::message).count();
+            let summary = SuppliedSummary {
+                summary: format!("{said} messages were left"),
+                ..SuppliedSummary::default()
+            };
+            Ok(TreeAnswer::from(summary))
+        })
+        .on(|event: SessionTree, ctx| async move {
+            let entry = event.summary_entry.unwrap_or_default();
+            ctx.host()
+                .session()
+                .set_name(entry.fields["summary"].as_str())
+                .await
+        });
+    let scene = talked(plugin, &heard, []).await;
+    let target = said(&scene, "Answer one.");
+    scene.session.navigate_tree(&target, SUMMARY).await.unwrap();
+    assert_eq!(
+        scene.session.name().as_deref(),
+        Some("2 messages were left")
     );
 }

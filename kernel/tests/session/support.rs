@@ -16,6 +16,7 @@ use pliant_sdk::stream::MessageWriter;
 use pliant_sdk::tool::{ExecutionMode, ToolCtx, ToolResult, ToolSpec};
 use pliant_sdk::{Error, Event, Model, Plugin, Tool};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::sync::Notify;
 
 /// What the scripted model does next.
@@ -36,6 +37,8 @@ pub struct Script {
     pub replies: Arc<Mutex<VecDeque<Reply>>>,
     pub requests: Arc<Mutex<Vec<Vec<Arc<Message>>>>>,
     pub options: Arc<Mutex<Vec<StreamOptions>>>,
+    /// `provider/id` of each request.
+    pub models: Arc<Mutex<Vec<String>>>,
 }
 
 impl Script {
@@ -81,6 +84,8 @@ impl Wire for ScriptedWire {
             .unwrap()
             .push(request.messages.clone());
         self.0.options.lock().unwrap().push(request.options.clone());
+        let model = request.model.reference();
+        self.0.models.lock().unwrap().push(model);
         let reply = self.0.replies.lock().unwrap().pop_front();
         match reply.ok_or_else(|| Error::failed("the script has no reply left"))? {
             Reply::Fail(text) => Err(Error::failed(text)),
@@ -209,7 +214,7 @@ pub struct Scene {
     pub events: Subscription,
     pub script: Script,
     pub registry: Arc<Registry>,
-    pub dir: tempfile::TempDir,
+    pub dir: TempDir,
 }
 
 /// A kernel whose user keeps everything in `dir`.
@@ -235,20 +240,7 @@ pub async fn scene(script: Script, plugin: Plugin) -> Scene {
 }
 
 pub async fn scene_with(script: Script, plugin: Plugin, settings: Value) -> Scene {
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::create_dir(dir.path().join("agent")).unwrap();
-    std::fs::write(dir.path().join("agent/settings.json"), settings.to_string()).unwrap();
-    let options = KernelOptions::new(dir.path().to_path_buf(), dir.path().join("agent"));
-    let kernel = Kernel::boot(options).unwrap();
-    let fake = Plugin::new()
-        .wire(ScriptedWire(script.clone()))
-        .provider(ScriptedProvider);
-    for (name, plugin) in [("fake", fake), ("extension", plugin)] {
-        let source = Source::inline(name, Rank::User);
-        kernel
-            .registry()
-            .publish(Arc::new(InProcess::new(source, plugin).unwrap()));
-    }
+    let (kernel, dir) = kernel_with(&script, plugin, settings);
     let session = open_session(&kernel).await;
     let events = session.subscribe();
     Scene {
@@ -258,6 +250,43 @@ pub async fn scene_with(script: Script, plugin: Plugin, settings: Value) -> Scen
         registry: Arc::clone(kernel.registry()),
         dir,
     }
+}
+
+/// A kernel of the scripted model and an extension.
+pub fn kernel_with(
+    script: &Script,
+    plugin: Plugin,
+    settings: Value,
+) -> (Kernel, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let kernel = scripted_kernel(&dir, script, plugin, &settings, None);
+    (kernel, dir)
+}
+
+/// The same in a folder, with a `models.json`.
+pub fn scripted_kernel(
+    dir: &tempfile::TempDir,
+    script: &Script,
+    plugin: Plugin,
+    settings: &Value,
+    models: Option<&Value>,
+) -> Kernel {
+    std::fs::create_dir(dir.path().join("agent")).unwrap();
+    std::fs::write(dir.path().join("agent/settings.json"), settings.to_string()).unwrap();
+    if let Some(models) = models {
+        std::fs::write(dir.path().join("agent/models.json"), models.to_string()).unwrap();
+    }
+    let kernel = kernel_in(dir.path());
+    let fake = Plugin::new()
+        .wire(ScriptedWire(script.clone()))
+        .provider(ScriptedProvider);
+    for (name, plugin) in [("fake", fake), ("extension", plugin)] {
+        let source = Source::inline(name, Rank::User);
+        kernel
+            .registry()
+            .publish(Arc::new(InProcess::new(source, plugin).unwrap()));
+    }
+    kernel
 }
 
 impl Scene {

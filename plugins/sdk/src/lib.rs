@@ -63,6 +63,7 @@ pub mod history;
 pub mod loadout;
 pub mod provider;
 pub mod tool;
+pub mod virtual_model;
 
 pub mod host;
 pub mod plugin;

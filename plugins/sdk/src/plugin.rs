@@ -15,6 +15,7 @@ use crate::hook::Hook;
 use crate::host::{BoxFuture, Host};
 use crate::provider::{Conversations, Provider, StreamOut, StreamPayload, Wire};
 use crate::tool::{Tool, ToolCtx, ToolExecute, schema_of};
+use crate::virtual_model::VirtualModel;
 
 /// What the caller wants after an emitted event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -230,6 +231,27 @@ impl Plugin {
                     "models" => answer(&provider.models()),
                     op => Err(Error::unsupported(&format!(
                         "the provider operation \"{op}\""
+                    ))),
+                }
+            }
+        })
+    }
+
+    /// Adds a virtual model.
+    #[must_use]
+    pub fn virtual_model<V: VirtualModel>(self, virtual_model: V) -> Self {
+        let spec = virtual_model.spec();
+        let virtual_model = Arc::new(virtual_model);
+        self.add("virtual_model", &spec, move |call: Invocation| {
+            let virtual_model = Arc::clone(&virtual_model);
+            async move {
+                match call.op.as_str() {
+                    "route" => {
+                        let request = serde_json::from_slice(&call.payload)?;
+                        answer(&virtual_model.route(request, call.ctx).await?)
+                    }
+                    op => Err(Error::unsupported(&format!(
+                        "the virtual model operation \"{op}\""
                     ))),
                 }
             }

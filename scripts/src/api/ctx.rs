@@ -27,6 +27,10 @@ impl Ctx {
         }
     }
 
+    pub(super) fn call(&self) -> &Call {
+        &self.call
+    }
+
     /// Where the call does not say, the directory pliant was started in, which is the session's.
     fn cwd(&self) -> String {
         match &self.cwd {

@@ -11,6 +11,7 @@ mod files;
 mod http;
 mod json;
 mod log;
+mod model;
 mod provider;
 mod register;
 mod text;
@@ -27,11 +28,12 @@ use crate::call::{ScriptResult, fail};
 use crate::convert;
 use crate::engine::MAX_STRING;
 
-const GROUPS: [fn(&mut Engine); 11] = [
+const GROUPS: [fn(&mut Engine); 12] = [
     register::install,
     ctx::install,
     ui::install,
     provider::install,
+    model::install,
     exec::install,
     http::install,
     files::install,

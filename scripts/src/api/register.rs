@@ -1,4 +1,4 @@
-//! `on`, `register_tool`, `register_command`, `register_provider`: only at the top level.
+//! `on`, `register_tool`, `register_command`, `register_provider`, `register_virtual_model`: only at the top level.
 
 use std::sync::Arc;
 use std::sync::PoisonError;
@@ -24,6 +24,31 @@ pub(super) fn install(engine: &mut Engine) {
     engine.register_fn("register_provider", |name: &str, fields: Map| {
         register("register_provider", declare::provider, name, fields)
     });
+    engine.register_fn("register_virtual_model", virtual_model);
+}
+
+/// A virtual model is named by its provider and id; its `name` is for people.
+fn virtual_model(mut fields: Map) -> ScriptResult<()> {
+    let text = |key: &str| fields.get(key).map(ToString::to_string).unwrap_or_default();
+    let (provider, id) = (text("provider"), text("id"));
+    if provider.is_empty() || id.is_empty() {
+        return Err(fail(
+            "register_virtual_model: `provider` and `id` have to say what is selected",
+        ));
+    }
+    let label = fields.remove("name").unwrap_or_default();
+    if !label.is_unit() {
+        fields.insert("label".into(), label);
+    }
+    fields.remove("id");
+    fields.insert("modelId".into(), id.clone().into());
+    let name = format!("{provider}/{id}");
+    register(
+        "register_virtual_model",
+        declare::virtual_model,
+        &name,
+        fields,
+    )
 }
 
 fn register(function: &str, declare: Declare, name: &str, mut fields: Map) -> ScriptResult<()> {

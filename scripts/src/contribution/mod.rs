@@ -5,6 +5,7 @@ mod command;
 mod hook;
 mod provider;
 mod tool;
+mod virtual_model;
 
 pub(crate) use hook::Listening;
 pub(crate) use tool::to_result;
@@ -69,6 +70,7 @@ pub(crate) mod declare {
     pub(crate) use super::hook::declare as hook;
     pub(crate) use super::provider::declare as provider;
     pub(crate) use super::tool::declare as tool;
+    pub(crate) use super::virtual_model::declare as virtual_model;
 }
 
 /// An operation under way.

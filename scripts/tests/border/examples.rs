@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use pliant_kernel::registry::Kind;
 use serde_json::{Value, json};
 
 use crate::kit::{Fake, load, load_with};
@@ -42,6 +43,35 @@ async fn word_count_counts() {
     let text = async |path: &str| bench.tool_text("word_count", json!({"path": path})).await;
     assert_eq!(text("a.txt").await, "a.txt: 2 lines, 3 words");
     assert_eq!(text("b.bin").await, "b.bin is not a text file");
+}
+
+#[tokio::test]
+async fn two_models_share_the_work() {
+    let fake = Fake::default().on("session.scoped_models", |_| {
+        let model = |id: &str| json!({"model": {"provider": "p", "id": id, "api": "x"}});
+        Ok(json!([model("thinker"), model("worker")]))
+    });
+    let bench = load_with(&example("two-models.rhai"), fake).await;
+    for (reason, model) in [
+        ("user", "p/thinker"),
+        ("continuation", "p/worker"),
+        ("retry", "p/thinker"),
+    ] {
+        let asked = json!({ "reason": reason });
+        let said = bench
+            .invoke(Kind::VirtualModel, "duo/auto", "route", asked)
+            .await;
+        assert_eq!(said.unwrap(), json!({ "model": model }));
+    }
+    let bench = load(&example("two-models.rhai")).await;
+    let asked = bench.invoke(
+        Kind::VirtualModel,
+        "duo/auto",
+        "route",
+        json!({"reason": "user"}),
+    );
+    let error = asked.await.unwrap_err();
+    assert!(error.message.contains("enabledModels"), "{error}");
 }
 
 #[test]

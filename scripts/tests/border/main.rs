@@ -13,6 +13,7 @@ mod guide;
 mod hooks;
 mod limits;
 mod loading;
+mod models;
 mod providers;
 mod services;
 mod tools;

@@ -11,6 +11,7 @@ use pliant_sdk::message::Message;
 use pliant_sdk::{Event, StreamEvent};
 use tokio::sync::mpsc;
 
+use super::choose::Choice;
 use super::failure_of;
 use super::prompts::Prompts;
 use super::signals::{INTERRUPT, Signals, orderly, patience};
@@ -84,9 +85,10 @@ impl Talk<'_> {
             let status = match line.trim() {
                 "" => continue,
                 "/quit" | "/exit" => return Ok(0),
-                typed => match focus_of_compaction(typed) {
-                    Some(focus) => self.compact(focus).await,
-                    None => self.answer(line).await,
+                typed => match (focus_of_compaction(typed), Choice::read(typed)) {
+                    (Some(focus), _) => self.compact(focus).await,
+                    (None, Some(choice)) => self.choose(choice).await,
+                    (None, None) => self.answer(line).await,
                 },
             };
             if let Some(status) = status {
@@ -145,6 +147,22 @@ impl Talk<'_> {
             }
         };
         self.watch(running, || session.cancel()).await
+    }
+
+    /// Chooses a model or a level, and shows what is in force; answers a status when the process is to
+    /// end.
+    async fn choose(&mut self, choice: Choice) -> Option<u8> {
+        let session = self.session;
+        let mut in_force = None;
+        let choosing = async {
+            let chosen = choice.carry_out(session).await;
+            chosen.map(|said| in_force = Some(said)).err()
+        };
+        let status = self.watch(choosing, || session.cancel()).await;
+        if let Some(said) = in_force {
+            self.screen.write(&format!("[{said}]\n"));
+        }
+        status
     }
 
     /// Shows what something tells that answers a complaint; `stop` asks it to end. Answers a status

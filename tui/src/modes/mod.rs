@@ -1,6 +1,7 @@
 //! Front ends over one session: print, JSON, line by line. Each subscribes, sends prompts, and turns
 //! events into what it shows; none knows what is behind the session.
 
+mod choose;
 pub mod json;
 pub mod line;
 pub mod list_models;

@@ -4,8 +4,7 @@
 use std::ops::ControlFlow;
 
 use pliant_sdk::Error;
-use pliant_sdk::message::Usage;
-use serde::Deserialize;
+use pliant_sdk::hook::{CompactAnswer, SuppliedCompaction};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -26,25 +25,6 @@ pub(in crate::run) enum Supplied {
     Compaction(Box<Compaction>),
 }
 
-/// What a handler answers.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct CompactAnswer {
-    cancel: bool,
-    compaction: Option<Given>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Given {
-    summary: String,
-    #[serde(default)]
-    first_kept_entry_id: Option<EntryId>,
-    tokens_before: Option<u64>,
-    details: Option<Value>,
-    usage: Option<Usage>,
-}
-
 /// `session_before_compact`: the last result counts, the first cancel ends the dispatch.
 pub(in crate::run) async fn before_compact<H: RunHost>(
     host: &H,
@@ -57,7 +37,7 @@ pub(in crate::run) async fn before_compact<H: RunHost>(
         let event = json!({
             "type": point.name(),
             "preparation": preparation(&plan.prepared, &plan.settings),
-            "branchEntries": branch,
+            "branchEntries": branch.iter().map(|entry| entry.to_json()).collect::<Value>(),
             "customInstructions": plan.instructions,
             "reason": plan.reason,
             "willRetry": plan.will_retry,
@@ -71,13 +51,14 @@ pub(in crate::run) async fn before_compact<H: RunHost>(
                 return Ok(ControlFlow::Break(()));
             }
             if let Some(given) = answer.compaction {
+                let on_branch = |id: &&String| branch.iter().any(|entry| entry.id().as_str() == *id);
                 let kept = given.first_kept_entry_id.as_ref();
-                if let Some(kept) = kept.filter(|id| branch.iter().all(|entry| entry.id() != *id)) {
+                if let Some(kept) = kept.filter(|id| !on_branch(id)) {
                     return Err(Error::invalid(format!(
                         "its compaction keeps the branch from entry {kept} on, which is not on it"
                     )));
                 }
-                *supplied = Supplied::Compaction(Box::new(given.over(&plan.prepared)));
+                *supplied = Supplied::Compaction(Box::new(over(given, &plan.prepared)));
             }
             Ok(ControlFlow::Continue(()))
         };
@@ -88,17 +69,15 @@ pub(in crate::run) async fn before_compact<H: RunHost>(
     .await
 }
 
-impl Given {
-    fn over(self, prepared: &Preparation) -> Compaction {
-        Compaction {
-            summary: self.summary,
-            first_kept_entry_id: self.first_kept_entry_id,
-            tokens_before: self.tokens_before.unwrap_or(prepared.tokens_before),
-            details: self.details,
-            usage: self.usage,
-            from_hook: Some(true),
-            ..Compaction::default()
-        }
+fn over(given: SuppliedCompaction, prepared: &Preparation) -> Compaction {
+    Compaction {
+        summary: given.summary,
+        first_kept_entry_id: given.first_kept_entry_id.map(EntryId::from),
+        tokens_before: given.tokens_before.unwrap_or(prepared.tokens_before),
+        details: given.details,
+        usage: given.usage,
+        from_hook: Some(true),
+        ..Compaction::default()
     }
 }
 
@@ -130,7 +109,7 @@ pub(in crate::run) async fn compacted<H: RunHost>(
     let point = HookPoint::SessionCompact;
     with_handlers(host, cancel, point, (), async |dispatcher, ()| {
         let event = json!({
-            "type": point.name(), "compactionEntry": entry, "fromExtension": from_extension,
+            "type": point.name(), "compactionEntry": entry.to_json(), "fromExtension": from_extension,
             "reason": plan.reason, "willRetry": plan.will_retry,
         });
         dispatcher.notify(&event).await;

@@ -4,8 +4,7 @@
 use std::ops::ControlFlow;
 
 use pliant_sdk::Error;
-use pliant_sdk::message::Usage;
-use serde::Deserialize;
+use pliant_sdk::hook::TreeAnswer;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -14,24 +13,6 @@ use crate::registry::HookPoint;
 use crate::run::RunHost;
 use crate::run::navigate::{NavigateError, Plan};
 use crate::tree::BranchSummary;
-
-/// What a handler answers.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct TreeAnswer {
-    cancel: bool,
-    summary: Option<Given>,
-    custom_instructions: Option<String>,
-    replace_instructions: Option<bool>,
-    label: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Given {
-    summary: String,
-    details: Option<Value>,
-    usage: Option<Usage>,
-}
 
 /// `session_before_tree`: the last result counts, the first cancel ends the dispatch. Answers the plan
 /// as it is to be carried out, and the summary that a handler wrote.
@@ -97,7 +78,7 @@ fn preparation(plan: &Plan) -> Value {
         "targetId": plan.target,
         "oldLeafId": plan.old_leaf,
         "commonAncestorId": plan.left.common_ancestor,
-        "entriesToSummarize": plan.left.entries,
+        "entriesToSummarize": plan.left.entries.iter().map(|e| e.to_json()).collect::<Value>(),
         "userWantsSummary": options.summarize,
         "replaceInstructions": options.replace_instructions,
     });

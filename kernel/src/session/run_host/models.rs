@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pliant_sdk::host::BoxFuture;
 use pliant_sdk::provider::StreamOptions;
 use pliant_sdk::{Error, Model};
 
@@ -21,6 +22,22 @@ impl ModelHost for Arc<Shared> {
             model: state.model.clone().unwrap_or_default(),
             level: state.level,
         }
+    }
+
+    fn record_selection(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            self.refresh_model().await?;
+            Shared::record_selection(self)
+        })
+    }
+
+    fn find_model(&self, reference: String) -> BoxFuture<'_, Option<Model>> {
+        let catalog = &self.equipment.catalog;
+        Box::pin(async move { catalog.by_reference(&reference).await.ok()? })
+    }
+
+    fn usable(&self, provider: &str) -> bool {
+        self.equipment.catalog.usable(provider)
     }
 
     /// `retry.provider.*` and the idle limit (`providers.md` §7.1, §7.5).

@@ -26,7 +26,7 @@ impl TreeHost for Arc<Shared> {
             let edit = tree
                 .edit_context(&id, Replacement::Omit)
                 .map_err(|error| Error::failed(error.to_string()))?;
-            edits.extend(serde_json::to_value(edit));
+            edits.push(edit.to_json());
         }
         Ok(edits)
     }

@@ -3,7 +3,11 @@
 //! answers nobody (§6).
 
 mod messages;
+mod model;
+mod naming;
+mod places;
 mod prompt;
+mod read;
 mod state;
 mod tools;
 
@@ -63,7 +67,11 @@ const GROUPS: &[&[Service]] = &[
     state::SERVICES,
     messages::SERVICES,
     prompt::SERVICES,
+    read::SERVICES,
+    naming::SERVICES,
+    places::SERVICES,
     tools::SERVICES,
+    model::SERVICES,
 ];
 
 /// A service that answers a stream.

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::lenient;
-use crate::message::{Content, Usage};
+use crate::message::{Content, ThinkingLevel, Usage};
+use crate::model::Model;
 use crate::session::MessageDraft;
 
 /// An event with a typed payload and answer.
@@ -31,10 +32,20 @@ macro_rules! hook {
 }
 
 mod boundary;
+mod compaction;
+mod places;
 mod request;
 mod user_bash;
 
 pub use boundary::{BeforeSettleEvent, BoundaryAnswer, EditedContent, EntryDraft, TurnEndEvent};
+pub use compaction::{
+    CompactAnswer, CompactionPreparation, FileOperations, SessionBeforeCompact, SessionCompact,
+    SessionCompactFailed, SuppliedCompaction,
+};
+pub use places::{
+    LeaveAnswer, SessionBeforeFork, SessionBeforeSwitch, SessionBeforeTree, SessionInfoChanged,
+    SessionTree, SuppliedSummary, TreeAnswer, TreePreparation,
+};
 pub use request::{
     AfterProviderResponse, BeforeProviderHeaders, BeforeProviderRequest, ContextAnswer,
     ContextEvent, ContextWithSystemEvent, HeadersAnswer, ProviderStreamEvent,
@@ -248,6 +259,31 @@ pub struct SessionShutdown {
     pub reason: String,
 }
 hook!(SessionShutdown, "session_shutdown", ());
+
+/// Another model is selected (`model_select`). A session that is opened does not tell; it answers
+/// [`crate::session::Session::model`].
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ModelSelect {
+    /// The model, with headers left out.
+    pub model: Model,
+    /// The one before.
+    pub previous_model: Option<Model>,
+    /// `set` or `cycle`.
+    pub source: String,
+}
+hook!(ModelSelect, "model_select", ());
+
+/// Another thinking level is in force (`thinking_level_select`).
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ThinkingLevelSelect {
+    /// The level.
+    pub level: ThinkingLevel,
+    /// The one before.
+    pub previous_level: ThinkingLevel,
+}
+hook!(ThinkingLevelSelect, "thinking_level_select", ());
 
 /// A session run has settled (`agent_settled`).
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

@@ -2,7 +2,10 @@
 //! of it (`extensions.md` §5). A file for each group of questions.
 
 mod messages;
+mod model;
+mod places;
 mod prompt;
+mod read;
 mod state;
 mod tools;
 
@@ -11,6 +14,11 @@ use crate::host::Host;
 pub use messages::{
     AppendEntry, MessageDraft, MessageOptions, SendAs, SendMessage, SendUserMessage,
     UserMessageOptions,
+};
+pub use model::{ContextUsage, ScopedModel};
+pub use places::{NavigateOptions, Navigated};
+pub use read::{
+    ProjectionSource, SessionEntry, SessionInfo, SessionNode, SessionNodes, SessionProjection,
 };
 pub use tools::{CallPiece, CalledTool, ToolInfo};
 

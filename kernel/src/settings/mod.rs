@@ -1,21 +1,28 @@
-//! Settings: as written in the file, and as used.
+//! Settings: as written in the file, and as used. Changing the file is `write`'s.
 //!
 //! `settings.json` of the user's directory is read once at start; a file that does not parse counts
 //! as empty, is reported, and is never overwritten (`interfaces.md` §5).
 
-use std::path::Path;
+mod write;
+
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use pliant_sdk::message::ThinkingLevel;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::textfile;
+
+pub use write::write_settings;
 
 /// The settings in force. Unknown keys stay reachable through [`Settings::get`].
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     written: Value,
     used: Used,
+    /// The user's file; `None` for settings as given.
+    path: Option<PathBuf>,
 }
 
 /// The keys the kernel itself uses, with their defaults. A value of the wrong type reads as unset.
@@ -30,7 +37,10 @@ pub struct Used {
     pub default_model: Option<String>,
     /// Thinking level of a new session.
     #[serde(deserialize_with = "or_unset")]
-    pub default_thinking_level: Option<pliant_sdk::message::ThinkingLevel>,
+    pub default_thinking_level: Option<ThinkingLevel>,
+    /// Models to choose from and to cycle through, as patterns.
+    #[serde(deserialize_with = "or_unset")]
+    pub enabled_models: Option<Vec<String>>,
     /// Tools active at the start.
     #[serde(deserialize_with = "or_unset")]
     pub default_tools: Option<Vec<String>>,
@@ -84,20 +94,26 @@ impl Settings {
     #[must_use]
     pub fn load(agent_dir: &Path) -> (Self, Option<String>) {
         let path = agent_dir.join("settings.json");
-        let text = match textfile::read(&path) {
+        let (settings, problem) = Self::read(&path);
+        let path = Some(path);
+        (Self { path, ..settings }, problem)
+    }
+
+    fn read(path: &Path) -> (Self, Option<String>) {
+        let text = match textfile::read(path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return (Self::default(), None);
             }
-            Err(error) => return (Self::default(), Some(ignored(&path, &error.to_string()))),
+            Err(error) => return (Self::default(), Some(ignored(path, &error.to_string()))),
         };
         match serde_json::from_str::<Value>(&text) {
             Ok(written @ Value::Object(_)) => (Self::from_value(written), None),
             Ok(_) => (
                 Self::default(),
-                Some(ignored(&path, "it is not a JSON object")),
+                Some(ignored(path, "it is not a JSON object")),
             ),
-            Err(error) => (Self::default(), Some(ignored(&path, &error.to_string()))),
+            Err(error) => (Self::default(), Some(ignored(path, &error.to_string()))),
         }
     }
 
@@ -105,7 +121,24 @@ impl Settings {
     #[must_use]
     pub fn from_value(written: Value) -> Self {
         let used = Used::deserialize(&written).unwrap_or_default();
-        Self { written, used }
+        Self {
+            written,
+            used,
+            path: None,
+        }
+    }
+
+    /// The user's file, which [`write_settings`] changes; `None` for settings as given.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// The level wanted for one model, `provider/id` (`modelThinkingLevels`).
+    #[must_use]
+    pub fn model_level(&self, model: &str) -> Option<ThinkingLevel> {
+        let level = self.get("modelThinkingLevels").get(model)?;
+        ThinkingLevel::parse(level.as_str()?)
     }
 
     /// The typed keys.
