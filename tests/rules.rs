@@ -59,6 +59,7 @@ fn the_reader_of_comments_reads() {
         ("Invariants 1–3, 12. 7 things", "I1 I2 I3 I12"),
         ("S26, invariant 13, M4, reports P10", "I13"),
         ("reports P07, T04; T4", "T4"),
+        ("invariant_31_quoted_arguments", "I31"),
         ("extensions §9.2, T01, R0, xR1, R1x, HTTP2", ""),
     ] {
         assert_eq!(ids(comment).join(" "), expected, "{comment}");
@@ -83,8 +84,8 @@ fn the_reader_of_comments_reads() {
     assert_eq!(
         tests_of(source),
         [
-            ("one".to_owned(), " R1 R2".to_owned()),
-            ("two".to_owned(), " R5".to_owned())
+            ("one".to_owned(), " R1  R2 one".to_owned()),
+            ("two".to_owned(), " R5 two".to_owned())
         ]
     );
 }
@@ -133,7 +134,9 @@ fn tests_of(source: &str) -> Vec<(String, String)> {
             .iter()
             .find_map(|line| line.split_once("fn ")?.1.split_once('('));
         let name = name.map_or("", |(name, _)| name);
-        tests.push((name.to_owned(), comments.concat()));
+        // A property says which one it is in its name.
+        comments.push(name);
+        tests.push((name.to_owned(), comments.join(" ")));
     }
     tests
 }
@@ -159,7 +162,9 @@ fn ids(comment: &str) -> Vec<String> {
     let mut ids: Vec<String> = Vec::new();
     let mut counts = Counts::Rules;
     for (before, word) in words(comment) {
-        let listed = before.chars().all(|c| matches!(c, ' ' | ',' | '-' | '–'));
+        let listed = before
+            .chars()
+            .all(|c| matches!(c, ' ' | ',' | '-' | '–' | '_'));
         counts = match word.to_lowercase().as_str() {
             "reports" => Counts::Reports,
             "invariant" | "invariants" => Counts::Invariants,

@@ -149,6 +149,43 @@ fn a_plugin_given_by_path_brings_its_tool_and_its_handler() {
 }
 
 #[test]
+fn a_tool_of_a_library_calls_tools_of_others() {
+    // T18, T19; dropping the future of a call crosses the border too
+    let library = fixture_plugin("calls").display().to_string();
+    let call = |how: &str, command: &str| {
+        let arguments = json!({"command": command});
+        (
+            "call",
+            json!({"how": how, "name": "bash", "arguments": arguments}),
+        )
+    };
+    let replies = vec![
+        reply::tool_calls([
+            call("wait", "echo one"),
+            call("watch", "echo two; sleep 0.3"),
+        ]),
+        reply::tool_calls([
+            call("drop", "sleep 60; echo never"),
+            call("start", "sleep 60"),
+        ]),
+        reply::tool_call(
+            "call",
+            json!({"how": "wait", "name": "nothing", "arguments": {}}),
+        ),
+    ];
+    let results = results(replies, &["--plugin", &library]);
+    assert_eq!(results.len(), 5);
+    assert!(results[0].ends_with("/1: one"), "{results:?}");
+    assert!(results[1].ends_with("/1: two after some"), "{results:?}");
+    assert_eq!(results[2], "gave up: true");
+    assert!(results[3].ends_with("/1"), "{results:?}");
+    assert!(
+        results[4].contains("There is no tool \"nothing\""),
+        "{results:?}"
+    );
+}
+
+#[test]
 fn a_plugin_of_the_first_abi_works_in_this_build() {
     let library = pliant_tests::abi_fixture("first").display().to_string();
     let replies = vec![reply::tool_call("first", json!({}))];

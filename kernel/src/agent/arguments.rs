@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use jsonschema::Validator;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Number, Value, json};
 
 /// Schemas nest at most this deep for coercion; deeper values are left to validation.
 const MAX_DEPTH: usize = 64;
@@ -152,31 +152,50 @@ fn coerce_at(schema: &Value, root: &Value, value: Value, depth: usize) -> Value 
     let Some(depth) = depth.checked_sub(1) else {
         return value;
     };
+    let mut value = value;
     for union in ["anyOf", "oneOf"] {
         if let Some(Value::Array(branches)) = schema.get(union) {
-            return coerce_union(branches, root, value, depth);
+            value = coerce_union(branches, root, value, depth);
         }
     }
-    let value = to_type(schema, value);
-    match value {
+    if let Some(Value::Array(all)) = schema.get("allOf") {
+        value = all
+            .iter()
+            .fold(value, |value, part| coerce_at(part, root, value, depth));
+    }
+    match to_type(schema, value) {
         Value::Object(map) => Value::Object(coerce_object(schema, root, map, depth)),
-        Value::Array(items) => match schema.get("items") {
-            Some(inner) => Value::Array(
-                items
-                    .into_iter()
-                    .map(|item| coerce_at(inner, root, item, depth))
-                    .collect(),
-            ),
-            None => Value::Array(items),
-        },
+        Value::Array(items) => {
+            let items = items.into_iter().enumerate();
+            let coerced = items.map(|(at, item)| match item_schema(schema, at) {
+                Some(inner) => coerce_at(inner, root, item, depth),
+                None => item,
+            });
+            Value::Array(coerced.collect())
+        }
         other => other,
+    }
+}
+
+/// The schema of the item at a place: of a tuple, or of all items behind it.
+fn item_schema(schema: &Value, at: usize) -> Option<&Value> {
+    let items = schema.get("items");
+    let tuple = schema
+        .get("prefixItems")
+        .or(items)
+        .and_then(Value::as_array);
+    match tuple.and_then(|tuple| tuple.get(at)) {
+        Some(inner) => Some(inner),
+        None => items
+            .filter(|items| !items.is_array())
+            .or_else(|| schema.get("additionalItems")),
     }
 }
 
 /// The first branch that the value passes as it is, else the first it passes once coerced.
 fn coerce_union(branches: &[Value], root: &Value, value: Value, depth: usize) -> Value {
     let passes = |branch: &Value, value: &Value| {
-        resolve(branch, root, depth).is_some_and(|schema| jsonschema::is_valid(schema, value))
+        resolve(branch, root, depth).is_some_and(|schema| passes(schema, root, value))
     };
     if branches.iter().any(|branch| passes(branch, &value)) {
         return value;
@@ -190,15 +209,28 @@ fn coerce_union(branches: &[Value], root: &Value, value: Value, depth: usize) ->
     value
 }
 
+/// Whether a part of a schema, taken for itself, lets the value pass. One that cannot be used lets
+/// nothing pass.
+fn passes(part: &Value, root: &Value, value: &Value) -> bool {
+    let mut whole = json!({"allOf": [part]});
+    for shared in ["$schema", "$defs", "definitions"] {
+        if let Some(definitions) = root.get(shared) {
+            whole[shared] = definitions.clone();
+        }
+    }
+    compile(&whole).is_ok_and(|validator| validator.is_valid(value))
+}
+
 fn coerce_object(
     schema: &Value,
     root: &Value,
     map: Map<String, Value>,
     depth: usize,
 ) -> Map<String, Value> {
-    let Some(Value::Object(properties)) = schema.get("properties") else {
-        return map;
-    };
+    let none = Map::new();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let properties = properties.unwrap_or(&none);
+    let others = schema.get("additionalProperties");
     let required = |name: &str| {
         let list = schema.get("required").and_then(Value::as_array);
         list.is_some_and(|names| names.iter().any(|required| required == name))
@@ -213,6 +245,10 @@ fn coerce_object(
                 coerced.insert(name, value);
             }
             None => {
+                let value = match others {
+                    Some(inner) => coerce_at(inner, root, value, depth),
+                    None => value,
+                };
                 coerced.insert(name, value);
             }
         }
@@ -384,8 +420,6 @@ fn close_dangling(schema: &mut Value, root: &Value, depth: usize) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn check(schema: Value, arguments: Value) -> Result<Value, String> {
@@ -483,5 +517,56 @@ mod tests {
     fn a_circular_schema_leaves_the_value_as_it_is() {
         let schema = json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}});
         assert_eq!(coerce(&schema, &schema, json!({"x": 1})), json!({"x": 1}));
+    }
+
+    #[test]
+    fn what_stands_beside_a_union_counts_too() {
+        // T11
+        let mut schema = object(
+            json!({"n": {"type": "number"}, "a": {"type": "string"}}),
+            &[],
+        );
+        schema["anyOf"] = json!([{"required": ["n"]}, {"required": ["a"]}]);
+        schema["allOf"] = json!([object(json!({"b": {"type": "boolean"}}), &[])]);
+        assert_eq!(
+            check(schema, json!({"n": "4", "b": "true"})),
+            Ok(json!({"n": 4, "b": true}))
+        );
+    }
+
+    #[test]
+    fn other_properties_and_places_of_a_tuple_have_schemas_of_their_own() {
+        // T11
+        let schema = json!({"type": "object", "additionalProperties": {"type": "integer"}});
+        assert_eq!(check(schema, json!({"x": "5"})), Ok(json!({"x": 5})));
+        let tuple = json!({"type": "array", "prefixItems": [{"type": "number"}], "items": {"type": "boolean"}});
+        let schema = object(json!({"t": tuple}), &[]);
+        assert_eq!(
+            check(schema, json!({"t": ["1", "true", 0]})),
+            Ok(json!({"t": [1, true, false]}))
+        );
+    }
+
+    #[test]
+    fn a_branch_that_is_no_schema_lets_nothing_pass_and_harms_nobody() {
+        // T10
+        let branches = json!([{"type": 5}, {"$ref": "#/properties/nowhere"}, {"type": "integer"}]);
+        let schema = json!({"anyOf": branches});
+        assert_eq!(coerce(&schema, &schema, json!("7")), json!(7));
+        let inner = object(json!({"x": {"$ref": "#/$defs/n"}}), &["x"]);
+        let mut schema = object(json!({"v": {"anyOf": [{"type": "string"}, inner]}}), &[]);
+        schema["$defs"] = json!({"n": {"type": "number"}});
+        assert_eq!(
+            check(schema, json!({"v": {"x": "1"}})),
+            Ok(json!({"v": {"x": 1}}))
+        );
+        let broken =
+            ArgumentSchema::new(json!({"type": "object", "properties": {"a": {"type": 5}}}));
+        assert!(
+            broken
+                .check("t", json!({}))
+                .unwrap_err()
+                .contains("cannot be used")
+        );
     }
 }

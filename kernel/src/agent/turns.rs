@@ -132,7 +132,7 @@ async fn turns<D: Driver>(
                 explicit = false;
             }
         }
-        pending = driver.poll_follow_up().await;
+        pending = follow_ups(driver, cancel).await;
         if pending.is_empty() && !explicit {
             return Ok(());
         }
@@ -199,6 +199,14 @@ async fn steering<D: Driver>(driver: &D, cancel: &CancellationToken) -> Vec<Mess
         Vec::new()
     } else {
         driver.poll_steering().await
+    }
+}
+
+async fn follow_ups<D: Driver>(driver: &D, cancel: &CancellationToken) -> Vec<Message> {
+    if cancel.is_cancelled() {
+        Vec::new()
+    } else {
+        driver.poll_follow_up().await
     }
 }
 

@@ -248,7 +248,16 @@ impl Snapshot {
             .iter()
             .filter(|item| item.kind == Kind::Tool)
         {
-            if let Some(spec) = self.spec::<ToolSpec>(generation, item) {
+            let Some(spec) = self.spec::<ToolSpec>(generation, item) else {
+                continue;
+            };
+            if let Some(problem) = unusable(&item.name, &spec) {
+                let source = &generation.source().name;
+                self.diagnostics.push(format!(
+                    "The tool \"{}\" of \"{source}\" is left out: {problem}.",
+                    item.name
+                ));
+            } else {
                 own.insert(item.name.clone(), registered(generation, item, spec));
             }
         }
@@ -308,6 +317,18 @@ fn registered<S>(
         id: item.id,
         generation: Arc::clone(generation),
     })
+}
+
+/// Why services would not take a tool (`extensions.md` §4.1).
+fn unusable(name: &str, spec: &ToolSpec) -> Option<&'static str> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !(1..=64).contains(&name.len()) || !name.chars().all(fits) {
+        return Some("its name is not 1 to 64 of the characters A-Z a-z 0-9 _ -");
+    }
+    if !spec.parameters.is_object() {
+        return Some("its `parameters` are not a JSON Schema object");
+    }
+    None
 }
 
 /// Gives each command its invocation name: its own if nobody shares it, else `name:1`, `name:2`, …
@@ -408,6 +429,42 @@ mod tests {
     }
 
     #[test]
+    fn a_tool_that_no_service_would_take_is_left_out_and_told() {
+        // extensions §4.1
+        struct Odd(&'static str, serde_json::Value);
+        impl Tool for Odd {
+            type Input = Nothing;
+
+            fn spec(&self) -> ToolSpec {
+                ToolSpec {
+                    parameters: self.1.clone(),
+                    ..ToolSpec::new(self.0, "")
+                }
+            }
+
+            async fn execute(&self, _: Nothing, _: ToolCtx) -> Result<ToolResult, Error> {
+                Ok(ToolResult::default())
+            }
+        }
+        let registry = Registry::default();
+        let plugin = Plugin::new()
+            .tool(Odd("white space", serde_json::json!({})))
+            .tool(Odd("true", serde_json::json!(true)))
+            .tool(Odd("fine", serde_json::json!({})));
+        registry.publish(source("odd", Rank::User, plugin));
+        let snapshot = registry.snapshot();
+        let names: Vec<_> = snapshot.tools().map(|tool| &*tool.spec.name).collect();
+        assert_eq!(names, ["fine"]);
+        assert_eq!(
+            snapshot.diagnostics(),
+            [
+                "The tool \"white space\" of \"odd\" is left out: its name is not 1 to 64 of the characters A-Z a-z 0-9 _ -.",
+                "The tool \"true\" of \"odd\" is left out: its `parameters` are not a JSON Schema object.",
+            ]
+        );
+    }
+
+    #[test]
     fn commands_that_share_a_name_are_numbered_in_load_order() {
         // P10
         let registry = Registry::default();
@@ -429,6 +486,7 @@ mod tests {
 
     #[test]
     fn a_new_generation_takes_the_place_of_the_old_and_old_snapshots_stay_whole() {
+        // G10, invariant 38
         let registry = Registry::default();
         registry.publish(source(
             "a",

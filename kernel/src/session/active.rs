@@ -94,6 +94,8 @@ impl ActiveTools {
                 (name, known)
             })
             .collect();
+        // What is not there now is new when it comes: this conversation may never have had it.
+        self.seen.clear();
         self.see(snapshot);
         self.revision += 1;
     }

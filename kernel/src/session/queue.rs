@@ -110,11 +110,19 @@ impl Queues {
         false
     }
 
-    /// Empties both, of what no list shows too, and answers what was shown (L11).
+    /// Empties both, of what no list shows too, and answers the texts of what is not delivered now (L11).
+    /// What a run has taken already is still shown until it begins, and is not given back too.
     pub(super) fn clear(&mut self) -> (Vec<String>, Vec<String>) {
         let empty = |queue: &mut Queue| {
-            queue.messages.clear();
-            std::mem::take(&mut queue.shown)
+            queue.shown.clear();
+            let texts = queue
+                .messages
+                .drain(..)
+                .filter_map(|message| match message {
+                    Message::User(user) => Some(user.content.joined_text("")),
+                    _ => None,
+                });
+            texts.collect()
         };
         (empty(&mut self.steering), empty(&mut self.follow_up))
     }
@@ -172,12 +180,22 @@ mod tests {
     #[test]
     fn a_delivered_text_leaves_the_list_once() {
         // P32
-        let mut queues = queue(QueueMode::All);
+        let mut queues = queue(QueueMode::OneAtATime);
         queues.push(Delivery::FollowUp, "a".to_owned(), Message::user("a", 1));
+        queues.take(Delivery::Steer);
         assert!(queues.delivered("a"));
         assert_eq!(queues.shown(), (vec!["b".to_owned()], vec!["a".to_owned()]));
         assert!(!queues.delivered("never queued"));
         assert_eq!(queues.clear(), (vec!["b".to_owned()], vec!["a".to_owned()]));
         assert!(queues.is_empty());
+    }
+
+    #[test]
+    fn what_a_run_has_taken_is_not_given_back_too() {
+        // L11, invariant 23
+        let mut queues = queue(QueueMode::OneAtATime);
+        queues.take(Delivery::Steer);
+        assert_eq!(queues.clear(), (vec!["b".to_owned()], Vec::new()));
+        assert_eq!(queues.shown(), (Vec::new(), Vec::new()));
     }
 }

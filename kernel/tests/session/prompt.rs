@@ -192,7 +192,7 @@ async fn a_handler_can_change_or_block_a_call_and_a_failing_one_blocks() {
 
 #[tokio::test]
 async fn steering_enters_before_the_next_request_and_follow_ups_at_the_end() {
-    // L9, P30, P32, invariants 24 and 25
+    // L2, L9, L10, P1, P30, P32, invariants 24 and 25
     let tool = echo("echo");
     let running = Arc::clone(&tool.running);
     let first = calls([("1", "echo", json!({"text": "x", "wait": 50}))]);
@@ -308,7 +308,7 @@ async fn an_abort_keeps_what_was_said_answers_every_call_and_leaves_the_session_
 
 #[tokio::test]
 async fn a_failing_provider_is_a_message_and_the_next_prompt_works() {
-    // L16, L21
+    // L16, L21, P3
     let script = Script::new([Reply::Fail("the service is down"), Reply::Text("fine")]);
     let mut scene = scene(script, Plugin::new()).await;
     let end = scene.prompt("go").await;

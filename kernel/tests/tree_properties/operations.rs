@@ -21,6 +21,7 @@ proptest! {
 
     #[test]
     fn every_operation_keeps_the_invariants(operations in operations()) {
+        // invariants 1-6, 8, 12, 13, 34-36
         let mut session = Session::new();
         for operation in operations {
             apply(&mut session, operation);

@@ -7,7 +7,7 @@ use crate::kit::{Fake, load, load_error, load_with};
 
 #[tokio::test]
 async fn a_top_level_that_fails_half_way_registers_nothing() {
-    // E05
+    // E05, G1
     let registry = Registry::default();
     let error = load_error(
         r#"register_tool(#{ name: "t", description: "d", execute: || 1 });

@@ -164,7 +164,8 @@ async fn try_prepare<D: Driver>(
 }
 
 /// Runs a prepared call to its end. What it shows is announced while it runs, and before its end is
-/// (T6); `caller` sees it too.
+/// (T6); `caller` sees it too. Images of the result keep their size (T16): nothing here reads a picture,
+/// and the tool that makes one was told the limits.
 pub(super) async fn execute<D: Driver>(
     driver: &D,
     call: &Call,
@@ -267,4 +268,16 @@ pub(super) async fn end<D: Driver>(driver: &D, call: &Call, finished: &Finished)
             parent_tool_call_id: call.parent.clone(),
         })
         .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_rounded_to_milliseconds() {
+        // T3
+        let rounded = |us| rounded_ms(Duration::from_micros(us));
+        assert_eq!([499, 500, 1499, 1500].map(rounded), [0, 1, 1, 2]);
+    }
 }

@@ -26,7 +26,7 @@ impl ToolHost for Arc<Shared> {
         let revision = state.tools.revision();
         let current = state
             .loadout
-            .take_if(|_| true)
+            .take()
             .filter(|loadout| loadout.is_current(snapshot, revision));
         let loadout = match current {
             Some(loadout) if *loadout.scene() == scene => loadout,

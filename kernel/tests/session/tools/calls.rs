@@ -343,3 +343,68 @@ async fn a_sequential_batch_ends_each_call_before_the_next_begins() {
     };
     assert_eq!(words, [one("1"), one("2"), one("3")].concat());
 }
+
+#[tokio::test]
+async fn changed_arguments_reach_later_handlers_and_the_tool_but_nothing_that_is_told() {
+    // T9, extensions §9.3
+    let heard = Heard::default();
+    let mut plugin = Plugin::new().tool(does("says", |input, _| async move {
+        Ok(ToolResult::text(input.to_string()))
+    }));
+    for n in [1, 2] {
+        let hears = heard.clone();
+        plugin = plugin.on(move |call: ToolCallEvent, _| {
+            hears.say(json!(call.input).to_string());
+            let input = json!({"changed": n});
+            async move {
+                Ok(ToolCallAnswer::with_input(
+                    input.as_object().cloned().unwrap(),
+                ))
+            }
+        });
+    }
+    let mut scene = scene(one_call("says", json!({"x": 1})), plugin).await;
+    scene.prompt("go").await;
+    assert_eq!(heard.all(), [r#"{"x":1}"#, r#"{"changed":1}"#]);
+    assert_eq!(result_texts(&scene.session)[0].0, r#"{"changed":2}"#);
+    while let Ok(event) = scene.events.try_recv() {
+        if let Event::ToolExecutionStart { args, .. } = &*event {
+            assert_eq!(args, &json!({"x": 1}));
+        }
+    }
+    let stored = scene.session.messages();
+    let call = stored
+        .iter()
+        .find_map(|message| message.as_assistant()?.tool_calls().next().cloned());
+    assert_eq!(json!(call.unwrap().arguments), json!({"x": 1}));
+}
+
+#[tokio::test]
+async fn who_saw_a_call_begin_to_run_sees_how_it_ended_also_after_an_abort() {
+    // L28, extensions §2.5
+    let (begun, heard) = (Arc::new(Notify::new()), Heard::default());
+    let (begins, hears) = (Arc::clone(&begun), heard.clone());
+    let endless = does("endless", move |_, ctx| {
+        ctx.update(&ToolResult::text("so far"));
+        begins.notify_one();
+        std::future::pending()
+    });
+    let plugin = Plugin::new()
+        .tool(endless)
+        .on(move |result: ToolResultEvent, _| {
+            let text = joined_text(&result.content, ", ");
+            hears.say(format!(
+                "{} {text} {}",
+                result.tool_call_id, result.is_error
+            ));
+            async { Ok(ToolResultPatch::default()) }
+        });
+    let scene = scene(one_call("endless", json!({})), plugin).await;
+    let session = &scene.session;
+    let (run, ()) = tokio::join!(session.prompt(Prompt::text("go"), |_| ()), async {
+        begun.notified().await;
+        session.abort().await;
+    });
+    run.unwrap();
+    assert_eq!(heard.all(), ["1 so far, Operation aborted true"]);
+}

@@ -68,6 +68,7 @@ fn built(patch: Value, option: Value) -> crate::request::Built {
 
 #[test]
 fn store_usage_and_limit_fields() {
+    // G16
     let body = plain(json!({}));
     assert_eq!(body["store"], json!(false));
     assert_eq!(body["stream_options"], json!({"include_usage": true}));
