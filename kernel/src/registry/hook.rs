@@ -65,6 +65,12 @@ impl HookPoint {
         Self::ALL.iter().any(|point| point.name() == name)
     }
 
+    /// Every one of them.
+    #[must_use]
+    pub fn all() -> &'static [Self] {
+        &Self::ALL
+    }
+
     /// The event's name, as handlers register for it.
     #[must_use]
     pub fn name(self) -> &'static str {
