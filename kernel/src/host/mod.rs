@@ -27,7 +27,7 @@ use tokio::sync::Notify;
 
 use crate::registry::Source;
 use crate::settings::Settings;
-use actions::{Actions, unavailable};
+use actions::{Ask, Asker, unavailable};
 
 pub use http::{HttpClient, HttpSettings, ProxyRules};
 pub use process::{ProcessEnv, default_shell};
@@ -156,12 +156,12 @@ impl HostServices {
     pub fn for_source(
         self: &Arc<Self>,
         source: &Source,
-        session: Option<Arc<dyn Actions>>,
+        asker: Option<Asker>,
     ) -> Arc<dyn Services> {
         Arc::new(Bound {
             host: Arc::clone(self),
             source: source.name.clone(),
-            session,
+            asker,
         })
     }
 }
@@ -170,7 +170,7 @@ impl HostServices {
 struct Bound {
     host: Arc<HostServices>,
     source: String,
-    session: Option<Arc<dyn Actions>>,
+    asker: Option<Asker>,
 }
 
 #[derive(Deserialize)]
@@ -204,9 +204,9 @@ const SERVICES: [&str; 15] = [
 
 impl Bound {
     fn cwd(&self) -> &Path {
-        self.session
+        self.asker
             .as_ref()
-            .map_or(&self.host.cwd, |session| session.cwd())
+            .map_or(&self.host.cwd, |asker| asker.session.cwd())
     }
 
     /// Relative paths start in the session's directory.
@@ -225,9 +225,9 @@ impl Bound {
                 ("PLIANT_CODING_AGENT".to_owned(), "true".to_owned()),
             ],
             session: self
-                .session
+                .asker
                 .as_ref()
-                .map(|session| session.environment())
+                .map(|asker| asker.session.environment())
                 .unwrap_or_default(),
             removed: self.host.removed_variables.clone(),
         }
@@ -275,11 +275,15 @@ impl Bound {
             LogLevel::Info
         }
         let Line { message, level } = serde_json::from_slice(payload)?;
-        let session = self
-            .session
+        let asker = self
+            .asker
             .as_ref()
             .ok_or_else(|| unavailable("ui.notify"))?;
-        session.ui().notify(&message, level).map(|()| Value::Null)
+        asker
+            .session
+            .ui()
+            .notify(&message, level)
+            .map(|()| Value::Null)
     }
 
     async fn answer(&self, service: &str, payload: Vec<u8>) -> Result<Vec<u8>, Error> {
@@ -303,11 +307,40 @@ impl Bound {
             "http.request" => return self.http_request(payload).await,
             "exec.run" => return self.exec_run(&payload).await,
             "ui.notify" => self.notify_user(&payload)?,
-            "host.services" => json!(SERVICES),
+            "host.services" => self.service_names(),
             _ if service.starts_with("ui.") => return Err(unavailable(service)),
-            _ => return Err(Error::unsupported(&format!("the service \"{service}\""))),
+            _ => self.ask_session(service, &payload).await?,
         };
         Ok(serde_json::to_vec(&json)?)
+    }
+
+    fn service_names(&self) -> Value {
+        let of_session = self.asker.as_ref().map(|asker| asker.session.services());
+        let names = SERVICES.iter().copied();
+        json!(
+            names
+                .chain(of_session.into_iter().flatten())
+                .collect::<Vec<_>>()
+        )
+    }
+
+    /// Everything else is a matter of the session, if the call belongs to one.
+    async fn ask_session(&self, service: &str, payload: &[u8]) -> Result<Value, Error> {
+        let Some(Asker { session, scope }) = self.asker.clone() else {
+            return Err(Error::unsupported(&format!(
+                "the service \"{service}\" outside a session"
+            )));
+        };
+        let payload = match payload {
+            [] => Value::Null,
+            payload => serde_json::from_slice(payload)?,
+        };
+        let ask = Ask {
+            source: self.source.clone(),
+            scope,
+            payload,
+        };
+        session.ask(service, ask).await
     }
 
     /// The whole response at once: its head as JSON, a line feed, its body.
@@ -415,7 +448,7 @@ impl Clone for Bound {
         Self {
             host: Arc::clone(&self.host),
             source: self.source.clone(),
-            session: self.session.clone(),
+            asker: self.asker.clone(),
         }
     }
 }

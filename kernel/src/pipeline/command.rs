@@ -2,6 +2,7 @@
 //! fails, and runs at once, also while a run is active.
 
 use super::{Origin, Prompt, Scene};
+use crate::registry::Callers;
 
 /// Runs the command that the prompt names; `false` when there is none.
 pub(super) async fn dispatch(scene: &Scene<'_>, prompt: &Prompt) -> bool {
@@ -16,10 +17,11 @@ pub(super) async fn dispatch(scene: &Scene<'_>, prompt: &Prompt) -> bool {
     };
     let args = serde_json::to_vec(args).unwrap_or_default();
     // A failure is reported and the input consumed all the same (P11). Commands have no time limit.
-    let _ = scene
-        .callers
-        .call(command, "command", "run", args, None)
-        .await;
+    let callers = Callers {
+        services: scene.command_services,
+        ..scene.callers.clone()
+    };
+    let _ = callers.call(command, "command", "run", args, None).await;
     true
 }
 

@@ -189,6 +189,7 @@ mod tests {
     ) -> (Result<Passage, PromptError>, Vec<String>) {
         let reports = Mutex::new(Vec::new());
         let scene = Scene {
+            command_services: &|_| unreachable!("nobody is called"),
             snapshot: &Snapshot::default(),
             resources,
             callers: Callers {

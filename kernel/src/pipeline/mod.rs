@@ -9,11 +9,14 @@ mod input;
 mod preflight;
 mod route;
 
+use std::sync::Arc;
+
 use pliant_sdk::Model;
+use pliant_sdk::host::Services;
 use pliant_sdk::message::Content;
 use thiserror::Error;
 
-use crate::registry::{Callers, Snapshot};
+use crate::registry::{Callers, Snapshot, Source};
 use crate::resources::Resources;
 
 pub use route::WhenActive;
@@ -99,8 +102,10 @@ pub struct Scene<'a> {
     pub snapshot: &'a Snapshot,
     /// Skills and prompt templates.
     pub resources: &'a Resources,
-    /// What handlers and commands are called with.
+    /// What handlers are called with.
     pub callers: Callers<'a>,
+    /// Makes the services of a command's owner.
+    pub command_services: &'a (dyn Fn(&Source) -> Arc<dyn Services> + Send + Sync),
     /// A run is active now.
     pub run_active: &'a (dyn Fn() -> bool + Send + Sync),
     /// The selected model.

@@ -1,64 +1,99 @@
 //! The hook points the kernel has now, and what failing handlers mean at each.
 
-/// A place handlers attach to. The composition rule belongs to the stage that dispatches it
-/// (`extensions.md` §3); what is common is whether a failing handler closes the gate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum HookPoint {
+macro_rules! hook_points {
+    ($($(#[$doc:meta])* $point:ident = $name:literal,)*) => {
+        /// A place handlers attach to. The composition rule belongs to the stage that dispatches it
+        /// (`extensions.md` §3); what is common is whether a failing handler closes the gate.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum HookPoint {
+            $($(#[$doc])* $point,)*
+        }
+
+        impl HookPoint {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$point),*];
+
+            /// The event's name, as handlers register for it.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$point => $name,)*
+                }
+            }
+        }
+    };
+}
+
+hook_points! {
     /// The user typed something.
-    Input,
+    Input = "input",
+    /// A prompt was accepted; its run is being prepared.
+    BeforeAgentStart = "before_agent_start",
+    /// A low-level run begins.
+    AgentStart = "agent_start",
+    /// A low-level run ends.
+    AgentEnd = "agent_end",
+    /// Nothing is left to do; handlers may add entries and ask for one more request.
+    AgentBeforeSettle = "agent_before_settle",
+    /// A session run has ended.
+    AgentSettled = "agent_settled",
+    /// A turn begins.
+    TurnStart = "turn_start",
+    /// A turn is stored; handlers may add entries and ask for one more request.
+    TurnEnd = "turn_end",
+    /// The conversation is about to be sent, without its system messages.
+    Context = "context",
+    /// The conversation is about to be sent, as it is.
+    ContextWithSystem = "context_with_system",
+    /// The headers of a request to a provider.
+    BeforeProviderHeaders = "before_provider_headers",
+    /// The body of a request to a provider.
+    BeforeProviderRequest = "before_provider_request",
+    /// A provider answered; its body is not read yet.
+    AfterProviderResponse = "after_provider_response",
+    /// One frame of a provider's stream.
+    ProviderStreamEvent = "provider_stream_event",
+    /// A message begins.
+    MessageStart = "message_start",
+    /// A piece of an assistant message.
+    MessageUpdate = "message_update",
+    /// A message is complete; it is not stored yet.
+    MessageEnd = "message_end",
+    /// A tool call is prepared.
+    ToolExecutionStart = "tool_execution_start",
     /// A tool is about to run.
-    ToolCall,
+    ToolCall = "tool_call",
+    /// A running tool shows a partial result.
+    ToolExecutionUpdate = "tool_execution_update",
     /// A tool has run.
-    ToolResult,
-    /// A message is complete.
-    MessageEnd,
+    ToolResult = "tool_result",
+    /// A tool call ended.
+    ToolExecutionEnd = "tool_execution_end",
     /// A session begins.
-    SessionStart,
+    SessionStart = "session_start",
+    /// The session was named.
+    SessionInfoChanged = "session_info_changed",
+    /// The conversation is about to be compacted.
+    SessionBeforeCompact = "session_before_compact",
+    /// The conversation was compacted.
+    SessionCompact = "session_compact",
+    /// The conversation was not compacted.
+    SessionCompactFailed = "session_compact_failed",
+    /// The session is about to move to another place of its tree.
+    SessionBeforeTree = "session_before_tree",
+    /// The session moved to another place of its tree.
+    SessionTree = "session_tree",
     /// A generation ends.
-    SessionShutdown,
-    /// A loop event that only notifies.
-    AgentStart,
-    /// A loop event that only notifies.
-    AgentEnd,
-    /// A loop event that only notifies.
-    AgentSettled,
-    /// A loop event that only notifies.
-    TurnStart,
-    /// A loop event that only notifies.
-    TurnEnd,
-    /// A loop event that only notifies.
-    MessageStart,
-    /// A loop event that only notifies.
-    MessageUpdate,
-    /// A loop event that only notifies.
-    ToolExecutionStart,
-    /// A loop event that only notifies.
-    ToolExecutionUpdate,
-    /// A loop event that only notifies.
-    ToolExecutionEnd,
+    SessionShutdown = "session_shutdown",
+    /// Another model is in force.
+    ModelSelect = "model_select",
+    /// Another thinking level is in force.
+    ThinkingLevelSelect = "thinking_level_select",
+    /// The user runs a command.
+    UserBash = "user_bash",
 }
 
 impl HookPoint {
-    /// All of them.
-    const ALL: [Self; 16] = [
-        Self::Input,
-        Self::ToolCall,
-        Self::ToolResult,
-        Self::MessageEnd,
-        Self::SessionStart,
-        Self::SessionShutdown,
-        Self::AgentStart,
-        Self::AgentEnd,
-        Self::AgentSettled,
-        Self::TurnStart,
-        Self::TurnEnd,
-        Self::MessageStart,
-        Self::MessageUpdate,
-        Self::ToolExecutionStart,
-        Self::ToolExecutionUpdate,
-        Self::ToolExecutionEnd,
-    ];
-
     /// Whether this version dispatches an event of that name.
     #[must_use]
     pub fn is_known(name: &str) -> bool {
@@ -71,32 +106,9 @@ impl HookPoint {
         &Self::ALL
     }
 
-    /// The event's name, as handlers register for it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Input => "input",
-            Self::ToolCall => "tool_call",
-            Self::ToolResult => "tool_result",
-            Self::MessageEnd => "message_end",
-            Self::SessionStart => "session_start",
-            Self::SessionShutdown => "session_shutdown",
-            Self::AgentStart => "agent_start",
-            Self::AgentEnd => "agent_end",
-            Self::AgentSettled => "agent_settled",
-            Self::TurnStart => "turn_start",
-            Self::TurnEnd => "turn_end",
-            Self::MessageStart => "message_start",
-            Self::MessageUpdate => "message_update",
-            Self::ToolExecutionStart => "tool_execution_start",
-            Self::ToolExecutionUpdate => "tool_execution_update",
-            Self::ToolExecutionEnd => "tool_execution_end",
-        }
-    }
-
     /// A failing handler blocks instead of being passed by (G5).
     #[must_use]
     pub fn fails_closed(self) -> bool {
-        matches!(self, Self::ToolCall)
+        matches!(self, Self::ToolCall | Self::UserBash)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use pliant_sdk::Error;
-use pliant_sdk::host::{BoxFuture, Host};
+use pliant_sdk::host::{BoxFuture, Host, Services};
 use pliant_sdk::message::Tool;
 use pliant_sdk::plugin::{CallCtx, Caller, Flow};
 use pliant_sdk::tool::{ToolExecute, ToolResult, ToolScene, ToolSpec};
@@ -14,8 +14,12 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{ArgumentSchema, ToolRunner, Updates};
+use crate::host::actions::CallScope;
 use crate::prompt::{PromptOptions, sections};
-use crate::registry::{MakeServices, Registered, Snapshot};
+use crate::registry::{Registered, Snapshot, Source};
+
+/// Makes the services of a source for a call of one of its tools.
+pub type ToolServices = Arc<dyn Fn(&Source, CallScope) -> Arc<dyn Services> + Send + Sync>;
 
 /// Tools that can be executed, in the order they are declared, and the prompt that goes with them.
 pub struct Loadout {
@@ -38,7 +42,7 @@ impl Loadout {
     pub fn new(
         snapshot: &Snapshot,
         active: &[String],
-        services: &MakeServices,
+        services: &ToolServices,
         scene: ToolScene,
         prompt: &PromptOptions,
     ) -> Self {
@@ -116,13 +120,13 @@ fn declaration(spec: &ToolSpec) -> Tool {
 struct RegisteredTool {
     tool: Arc<Registered<ToolSpec>>,
     schema: ArgumentSchema,
-    services: MakeServices,
+    services: ToolServices,
     scene: ToolScene,
 }
 
 impl RegisteredTool {
-    fn host(&self) -> Host {
-        Host::from_shared((self.services)(self.tool.source()))
+    fn host(&self, scope: CallScope) -> Host {
+        Host::from_shared((self.services)(self.tool.source(), scope))
     }
 }
 
@@ -136,7 +140,7 @@ impl ToolRunner for RegisteredTool {
     }
 
     fn prepare(&self, arguments: Value) -> BoxFuture<'static, Result<Value, Error>> {
-        let ctx = CallCtx::answer_only(self.host());
+        let ctx = CallCtx::answer_only(self.host(CallScope::Handler));
         let tool = Arc::clone(&self.tool);
         Box::pin(async move { tool.invoke("prepare", &arguments, ctx).await })
     }
@@ -148,7 +152,10 @@ impl ToolRunner for RegisteredTool {
         updates: Updates,
         cancel: CancellationToken,
     ) -> BoxFuture<'static, Result<ToolResult, Error>> {
-        let ctx = CallCtx::new(Arc::new(ToolCaller { updates, cancel }), self.host());
+        let scope = CallScope::Tool {
+            call_id: call_id.to_owned(),
+        };
+        let ctx = CallCtx::new(Arc::new(ToolCaller { updates, cancel }), self.host(scope));
         let tool = Arc::clone(&self.tool);
         let execute = ToolExecute {
             tool_call_id: call_id.to_owned(),

@@ -7,6 +7,7 @@ mod disk;
 mod events;
 mod queue;
 mod run_host;
+mod services;
 mod state;
 
 use std::path::PathBuf;
@@ -21,7 +22,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::host::HostServices;
-use crate::host::actions::{Actions, HostUi};
+use crate::host::actions::{Actions, Asker, CallScope, HostUi};
 use crate::models::{Catalog, ModelClient};
 use crate::pipeline::{self, Passage, Prompt, PromptError, Scene, WhenActive};
 use crate::prompt::PromptOptions;
@@ -245,6 +246,13 @@ impl Session {
         self.0.claims.idle().await;
     }
 
+    /// Whether nothing has the session: no run, no compaction (R52). A run that is settling no longer
+    /// has it (R3).
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        !self.0.claims.is_running() && !self.0.claims.is_compacting()
+    }
+
     /// Whether a run is active.
     #[must_use]
     pub fn is_running(&self) -> bool {
@@ -319,9 +327,11 @@ impl Session {
             .map(|model| model.provider.clone())
             .unwrap_or_default();
         let key_variables = shared.equipment.catalog.key_variables(&provider);
-        let services = |source: &Source| shared.source_services(source);
+        let services = |source: &Source| shared.source_services(source, CallScope::Handler);
+        let command_services = |source: &Source| shared.source_services(source, CallScope::Command);
         let report = |failure| lock(&shared.reports).push(failure);
         let scene = Scene {
+            command_services: &command_services,
             snapshot: &snapshot,
             resources: &shared.prompt.resources,
             callers: Callers {
@@ -401,7 +411,7 @@ impl Session {
     async fn tell(&self, point: HookPoint, event: &serde_json::Value) {
         let shared = &self.0;
         let snapshot = shared.equipment.registry.snapshot();
-        let services = |source: &Source| shared.source_services(source);
+        let services = |source: &Source| shared.source_services(source, CallScope::Handler);
         let report = |failure| lock(&shared.reports).push(failure);
         let (cancel, limit) = (CancellationToken::new(), Some(SESSION_HANDLER_LIMIT));
         let callers = Callers {
@@ -473,9 +483,10 @@ impl Shared {
         crate::host::clock::now_ms()
     }
 
-    fn source_services(self: &Arc<Self>, source: &Source) -> Arc<dyn Services> {
-        let actions: Arc<dyn Actions> = Arc::clone(self) as Arc<dyn Actions>;
-        self.equipment.host.for_source(source, Some(actions))
+    fn source_services(self: &Arc<Self>, source: &Source, scope: CallScope) -> Arc<dyn Services> {
+        let session: Arc<dyn Actions> = Arc::clone(self) as Arc<dyn Actions>;
+        let asker = Asker { session, scope };
+        self.equipment.host.for_source(source, Some(asker))
     }
 
     async fn publish_reports(&self) {

@@ -65,6 +65,7 @@ pub mod tool;
 
 pub mod host;
 pub mod plugin;
+pub mod session;
 
 #[doc(hidden)]
 pub mod export;

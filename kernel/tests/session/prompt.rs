@@ -1,10 +1,6 @@
 //! A session from prompt to settled, over in-process sources: a scripted wire, tools and handlers
 //! made with the SDK's own builder. Rules of `kernel.md` and `extensions.md` are named at each test.
 
-#![allow(clippy::unwrap_used, reason = "test code")]
-
-mod support;
-
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,7 +20,7 @@ use pliant_sdk::{Error, Event, Plugin};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use support::*;
+use crate::support::*;
 
 #[tokio::test]
 async fn a_prompt_passes_in_the_order_of_events_that_clients_rely_on() {

@@ -1,11 +1,5 @@
 //! A session over in-process sources for tests: a scripted wire, an echoing tool, and the words that
 //! its events come down to.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    reason = "test code, shared by several tests"
-)]
-
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

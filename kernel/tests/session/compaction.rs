@@ -1,10 +1,6 @@
 //! A session whose conversation becomes too long: when it is compacted, what is sent then, and that it
 //! neither stops nor goes round in circles. Rules of `kernel.md` §6.5 and §6.6 are named at each test.
 
-#![allow(clippy::unwrap_used, reason = "test code")]
-
-mod support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +11,7 @@ use pliant_sdk::{Event, Plugin};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use support::*;
+use crate::support::*;
 
 /// Little is kept, and more than 10,000 tokens are too many.
 fn small() -> Value {

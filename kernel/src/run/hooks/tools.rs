@@ -1,121 +1,22 @@
-//! The hook points of a run: what each handler is shown, and what its answer changes
-//! (`extensions.md` §3).
+//! Before and after a tool runs.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::time::Duration;
 
+use pliant_sdk::Error;
 use pliant_sdk::hook::ToolCallAnswer;
-use pliant_sdk::message::{Message, ToolCall};
+use pliant_sdk::message::ToolCall;
 use pliant_sdk::tool::ToolResult;
-use pliant_sdk::{Error, Event};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::RunHost;
+use super::with_handlers;
 use crate::agent::Verdict;
-use crate::registry::{Callers, Dispatcher, HookPoint, Snapshot, Source};
-
-/// Dispatches `point` on the current snapshot; `then` gets the dispatcher if anybody listens.
-async fn with_handlers<H, T, F>(
-    host: &H,
-    cancel: &CancellationToken,
-    point: HookPoint,
-    nobody: T,
-    then: F,
-) -> T
-where
-    H: RunHost,
-    F: for<'a> AsyncFnOnce(Dispatcher<'a>, T) -> T,
-{
-    let snapshot: Arc<Snapshot> = host.registry().snapshot();
-    let services = |source: &Source| host.services(source);
-    let report = |failure| host.report(failure);
-    let (cancel, limit) = bounds(cancel, host.handler_limit());
-    let callers = Callers {
-        services: &services,
-        report: &report,
-        cancel,
-        limit,
-    };
-    match Dispatcher::new(&snapshot, point, callers) {
-        Some(dispatcher) => then(dispatcher, nobody).await,
-        None => nobody,
-    }
-}
-
-/// Time for a handler that hears of something after the user gave up.
-const AFTER_ABORT: Duration = Duration::from_secs(5);
-
-/// An abort ends a handler that is running; one that is called later, to hear how it ended, gets a
-/// short time of its own.
-fn bounds(
-    cancel: &CancellationToken,
-    limit: Option<Duration>,
-) -> (CancellationToken, Option<Duration>) {
-    if cancel.is_cancelled() {
-        let limit = limit.map_or(AFTER_ABORT, |limit| limit.min(AFTER_ABORT));
-        return (CancellationToken::new(), Some(limit));
-    }
-    (cancel.clone(), limit)
-}
-
-/// Tells handlers of an event that only notifies.
-pub(super) async fn notify<H: RunHost>(host: &H, cancel: &CancellationToken, event: &Event) {
-    let Some(point) = point_of(event) else { return };
-    with_handlers(host, cancel, point, (), async |dispatcher, ()| {
-        dispatcher.notify(event).await
-    })
-    .await;
-}
-
-fn point_of(event: &Event) -> Option<HookPoint> {
-    Some(match event {
-        Event::AgentStart => HookPoint::AgentStart,
-        Event::AgentEnd { .. } => HookPoint::AgentEnd,
-        Event::AgentSettled { .. } => HookPoint::AgentSettled,
-        Event::TurnStart => HookPoint::TurnStart,
-        Event::TurnEnd { .. } => HookPoint::TurnEnd,
-        Event::MessageStart { .. } => HookPoint::MessageStart,
-        Event::MessageUpdate { .. } => HookPoint::MessageUpdate,
-        Event::ToolExecutionStart { .. } => HookPoint::ToolExecutionStart,
-        Event::ToolExecutionUpdate { .. } => HookPoint::ToolExecutionUpdate,
-        Event::ToolExecutionEnd { .. } => HookPoint::ToolExecutionEnd,
-        _ => return None,
-    })
-}
-
-/// `message_end`: a chain; a replacement must keep the role, else it is reported and ignored (G7).
-pub(super) async fn message_end<H: RunHost>(
-    host: &H,
-    cancel: &CancellationToken,
-    message: Message,
-) -> Message {
-    with_handlers(host, cancel, HookPoint::MessageEnd, message, async |dispatcher, mut message| {
-        let payload = |message: &Message| json!({"type": "message_end", "message": message});
-        let take = |message: &mut Message, mut answer: Value| {
-            if let Some(replacement) = answer.get_mut("message").map(Value::take) {
-                let replacement = Message::from(replacement);
-                if replacement.role() != message.role() {
-                    let (role, other) = (message.role(), replacement.role());
-                    return Err(Error::invalid(format!(
-                        "it answered a message of the role \"{other}\" for one of the role \"{role}\", which is ignored"
-                    )));
-                }
-                *message = replacement;
-            }
-            Ok(ControlFlow::Continue(()))
-        };
-        // The point does not fail closed, so the dispatch has no failure of its own.
-        let _ = dispatcher.each(&mut message, payload, take).await;
-        message
-    })
-    .await
-}
+use crate::registry::HookPoint;
+use crate::run::RunHost;
 
 /// `tool_call`: handlers may change the arguments; the first block decides; a failing handler, and one
 /// whose answer cannot be read, blocks (T14).
-pub(super) async fn tool_call<H: RunHost>(
+pub(in crate::run) async fn tool_call<H: RunHost>(
     host: &H,
     cancel: &CancellationToken,
     call: &ToolCall,
@@ -165,7 +66,7 @@ fn judge(verdict: &mut Verdict, answer: Value) -> Result<ControlFlow<()>, Error>
 }
 
 /// `tool_result`: a chain of patches (T15).
-pub(super) async fn tool_result<H: RunHost>(
+pub(in crate::run) async fn tool_result<H: RunHost>(
     host: &H,
     cancel: &CancellationToken,
     call: &ToolCall,

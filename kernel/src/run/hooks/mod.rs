@@ -1,0 +1,87 @@
+//! The hook points of a run: what each handler is shown, and what its answer changes
+//! (`extensions.md` §3). A file for each group of them; here is what they have in common, and the
+//! events that only notify.
+
+mod message;
+mod tools;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pliant_sdk::Event;
+use tokio_util::sync::CancellationToken;
+
+use super::RunHost;
+use crate::registry::{Callers, Dispatcher, HookPoint, Snapshot, Source};
+
+pub(super) use message::message_end;
+pub(super) use tools::{tool_call, tool_result};
+
+/// Dispatches `point` on the current snapshot; `then` gets the dispatcher if anybody listens.
+async fn with_handlers<H, T, F>(
+    host: &H,
+    cancel: &CancellationToken,
+    point: HookPoint,
+    nobody: T,
+    then: F,
+) -> T
+where
+    H: RunHost,
+    F: for<'a> AsyncFnOnce(Dispatcher<'a>, T) -> T,
+{
+    let snapshot: Arc<Snapshot> = host.registry().snapshot();
+    let services = |source: &Source| host.services(source);
+    let report = |failure| host.report(failure);
+    let (cancel, limit) = bounds(cancel, host.handler_limit());
+    let callers = Callers {
+        services: &services,
+        report: &report,
+        cancel,
+        limit,
+    };
+    match Dispatcher::new(&snapshot, point, callers) {
+        Some(dispatcher) => then(dispatcher, nobody).await,
+        None => nobody,
+    }
+}
+
+/// Time for a handler that hears of something after the user gave up.
+const AFTER_ABORT: Duration = Duration::from_secs(5);
+
+/// An abort ends a handler that is running; one that is called later, to hear how it ended, gets a
+/// short time of its own.
+fn bounds(
+    cancel: &CancellationToken,
+    limit: Option<Duration>,
+) -> (CancellationToken, Option<Duration>) {
+    if cancel.is_cancelled() {
+        let limit = limit.map_or(AFTER_ABORT, |limit| limit.min(AFTER_ABORT));
+        return (CancellationToken::new(), Some(limit));
+    }
+    (cancel.clone(), limit)
+}
+
+/// Tells handlers of an event that only notifies.
+pub(super) async fn notify<H: RunHost>(host: &H, cancel: &CancellationToken, event: &Event) {
+    let Some(point) = point_of(event) else { return };
+    with_handlers(host, cancel, point, (), async |dispatcher, ()| {
+        dispatcher.notify(event).await
+    })
+    .await;
+}
+
+fn point_of(event: &Event) -> Option<HookPoint> {
+    Some(match event {
+        Event::AgentStart => HookPoint::AgentStart,
+        Event::AgentEnd { .. } => HookPoint::AgentEnd,
+        Event::AgentSettled { .. } => HookPoint::AgentSettled,
+        Event::TurnStart => HookPoint::TurnStart,
+        Event::TurnEnd { .. } => HookPoint::TurnEnd,
+        Event::MessageStart { .. } => HookPoint::MessageStart,
+        Event::MessageUpdate { .. } => HookPoint::MessageUpdate,
+        Event::ToolExecutionStart { .. } => HookPoint::ToolExecutionStart,
+        Event::ToolExecutionUpdate { .. } => HookPoint::ToolExecutionUpdate,
+        Event::ToolExecutionEnd { .. } => HookPoint::ToolExecutionEnd,
+        _ => return None,
+    })
+}

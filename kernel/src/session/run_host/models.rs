@@ -1,0 +1,82 @@
+//! The model, the tools and the settings of requests as a run sees them.
+
+use std::sync::Arc;
+
+use pliant_sdk::provider::StreamOptions;
+use pliant_sdk::{Error, Model};
+
+use crate::compaction::CompactionSettings;
+use crate::models::ModelClient;
+use crate::registry::Snapshot;
+use crate::run::{Loadout, ModelHost, RetryPolicy, Selection, ToolServices};
+use crate::session::{Shared, lock};
+
+impl ModelHost for Arc<Shared> {
+    fn client(&self) -> &ModelClient {
+        &self.equipment.client
+    }
+
+    fn selection(&self) -> Selection {
+        let state = lock(&self.state);
+        Selection {
+            model: state.model.clone().unwrap_or_default(),
+            level: state.level,
+        }
+    }
+
+    /// `retry.provider.*` and the idle limit (`providers.md` §7.1, §7.5).
+    fn stream_options(&self) -> StreamOptions {
+        let settings = &self.equipment.settings;
+        let retry = |key: &str| settings.count(&format!("retry.provider.{key}"));
+        StreamOptions {
+            timeout_ms: retry("timeoutMs").or(settings.http_idle_timeout_ms()),
+            max_retries: retry("maxRetries").and_then(|count| u32::try_from(count).ok()),
+            max_retry_delay_ms: retry("maxRetryDelayMs"),
+            ..StreamOptions::default()
+        }
+    }
+
+    fn retry_policy(&self) -> RetryPolicy {
+        let settings = &self.equipment.settings;
+        let count = |key: &str| settings.count(&format!("retry.{key}"));
+        let default = RetryPolicy::default();
+        RetryPolicy {
+            enabled: settings.get("retry.enabled").as_bool().unwrap_or(true),
+            max_retries: count("maxRetries")
+                .and_then(|count| u32::try_from(count).ok())
+                .unwrap_or(default.max_retries),
+            base_delay_ms: count("baseDelayMs").unwrap_or(default.base_delay_ms),
+            max_delay_ms: count("maxAgentDelayMs").unwrap_or(default.max_delay_ms),
+        }
+    }
+
+    fn compaction_settings(&self, model: &Model) -> Result<CompactionSettings, Error> {
+        CompactionSettings::of(&self.equipment.settings, model)
+    }
+
+    fn loadout(&self, snapshot: &Arc<Snapshot>) -> Arc<Loadout> {
+        let active = self.tools.active(snapshot);
+        let mut state = lock(&self.state);
+        let scene = state.scene(&self.cwd.display().to_string());
+        if let Some(loadout) = &state.loadout
+            && loadout.is_current(snapshot, &active, &scene)
+        {
+            return Arc::clone(loadout);
+        }
+        // Weak: the session keeps the loadout, whose tools hold this.
+        let (session, host) = (Arc::downgrade(self), Arc::clone(&self.equipment.host));
+        let services: ToolServices = Arc::new(move |source, scope| match session.upgrade() {
+            Some(session) => session.source_services(source, scope),
+            None => host.for_source(source, None),
+        });
+        let loadout = Arc::new(Loadout::new(
+            snapshot,
+            &active,
+            &services,
+            scene,
+            &self.prompt,
+        ));
+        state.loadout = Some(Arc::clone(&loadout));
+        loadout
+    }
+}

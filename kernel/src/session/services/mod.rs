@@ -1,0 +1,108 @@
+//! What handlers, tools and commands ask of their session, by name: a table for each group of
+//! services, and what each kind of call may use (`extensions.md` §5.1).
+
+mod state;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pliant_sdk::error::code;
+use pliant_sdk::host::BoxFuture;
+use pliant_sdk::{Error, Model};
+use serde_json::Value;
+
+use super::{Shared, lock};
+use crate::host::actions::{Actions, Ask, CallScope, HostUi};
+
+/// One service.
+struct Service {
+    name: &'static str,
+    allowed: Allowed,
+    run: fn(Arc<Shared>, Ask) -> BoxFuture<'static, Result<Value, Error>>,
+}
+
+/// Which calls may use a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Allowed {
+    /// All of them.
+    Anywhere,
+    /// Commands of the user.
+    InCommands,
+}
+
+impl Allowed {
+    fn check(self, service: &str, scope: &CallScope) -> Result<(), Error> {
+        match (self, scope) {
+            (Self::Anywhere, _) | (Self::InCommands, CallScope::Command) => Ok(()),
+            (Self::InCommands, _) => Err(Error::new(
+                code::UNAVAILABLE,
+                format!(
+                    "{service} can be used in a command only: a handler or tool would wait for the run that waits for it. Register a command for it."
+                ),
+            )),
+        }
+    }
+}
+
+/// All groups.
+const GROUPS: &[&[Service]] = &[state::SERVICES];
+
+fn all() -> impl Iterator<Item = &'static Service> {
+    GROUPS.iter().copied().flatten()
+}
+
+impl Actions for Shared {
+    fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    fn environment(&self) -> Vec<(String, String)> {
+        let (id, file) = {
+            let tree = self.tree();
+            (
+                tree.id().to_string(),
+                tree.path().map(|path| path.display().to_string()),
+            )
+        };
+        let state = lock(&self.state);
+        let model = state.model.as_ref();
+        let values = [
+            ("SESSION_ID", Some(id)),
+            ("SESSION_FILE", file),
+            (
+                "PROVIDER",
+                model.map(|model: &Model| model.provider.clone()),
+            ),
+            ("MODEL", model.map(|model| model.id.clone())),
+            ("REASONING_LEVEL", Some(state.level.as_str().to_owned())),
+        ];
+        let both = |(name, value): (&str, Option<String>)| {
+            value.map(|value| {
+                [
+                    (format!("PLIANT_{name}"), value.clone()),
+                    (format!("PI_{name}"), value),
+                ]
+            })
+        };
+        values.into_iter().filter_map(both).flatten().collect()
+    }
+
+    fn ui(&self) -> &dyn HostUi {
+        &*self.equipment.ui
+    }
+
+    fn services(&self) -> Vec<&'static str> {
+        all().map(|service| service.name).collect()
+    }
+
+    fn ask(self: Arc<Self>, name: &str, ask: Ask) -> BoxFuture<'static, Result<Value, Error>> {
+        let Some(service) = all().find(|service| service.name == name) else {
+            let error = Error::unsupported(&format!("the service \"{name}\""));
+            return Box::pin(std::future::ready(Err(error)));
+        };
+        match service.allowed.check(name, &ask.scope) {
+            Ok(()) => (service.run)(self, ask),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! How the session stands, and stopping it.
+
+use pliant_sdk::Error;
+use serde_json::{Value, json};
+
+use super::{Allowed, Service};
+use crate::session::Session;
+
+pub(super) const SERVICES: &[Service] = &[
+    Service {
+        name: "session.is_idle",
+        allowed: Allowed::Anywhere,
+        run: |session, _| Box::pin(async move { Ok(json!(Session(session).is_idle())) }),
+    },
+    Service {
+        name: "session.abort",
+        allowed: Allowed::Anywhere,
+        run: |session, _| {
+            Box::pin(async move {
+                // Without waiting: the call may belong to the run that ends.
+                Session(session).cancel();
+                Ok(Value::Null)
+            })
+        },
+    },
+    Service {
+        name: "session.wait_idle",
+        allowed: Allowed::InCommands,
+        run: |session, _| {
+            Box::pin(async move {
+                Session(session).wait_idle().await;
+                Ok::<_, Error>(Value::Null)
+            })
+        },
+    },
+];
