@@ -15,7 +15,7 @@ struct Idle {
 
 /// A source with so many handlers of every event.
 pub fn of_every_event(count: usize) -> Arc<dyn Generation> {
-    let events = HookPoint::all().iter().map(|point| point.name());
+    let events = HookPoint::ALL.iter().map(|point| point.name());
     let handlers = events.flat_map(|event| (0..count).map(move |_| event));
     let contribution = |(id, event): (u32, &'static str)| Contribution {
         id,

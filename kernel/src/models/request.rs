@@ -10,6 +10,7 @@ use pliant_sdk::message::{AssistantMessage, Message};
 use pliant_sdk::plugin::{CallCtx, Caller, Flow};
 use pliant_sdk::provider::{Conversation, StreamOptions, StreamPayload};
 use pliant_sdk::{Error, Model, StreamEvent};
+use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Answer, EventSender, Sent, event_channel};
@@ -240,18 +241,34 @@ impl Caller for StreamCaller {
     }
 
     fn emit(&self, payload: &[u8]) -> Flow {
-        match serde_json::from_slice::<StreamEvent>(payload) {
-            Ok(event) => match self.events.send(event) {
-                Sent::Fine => Flow::Continue,
-                Sent::Behind => Flow::Slow,
-                Sent::Closed => Flow::Stop,
-            },
-            Err(error) => {
-                tracing::debug!(target: "pliant::models", %error, "an event of a stream could not be read");
-                Flow::Continue
-            }
+        match self.events.send(events_of(payload)) {
+            Sent::Fine => Flow::Continue,
+            Sent::Behind => Flow::Slow,
+            Sent::Closed => Flow::Stop,
         }
     }
+}
+
+/// One event, or a list of those that came at once. What cannot be read is left out, alone.
+fn events_of(payload: &[u8]) -> Vec<StreamEvent> {
+    if payload.first() != Some(&b'[') {
+        return readable(serde_json::from_slice(payload))
+            .into_iter()
+            .collect();
+    }
+    serde_json::from_slice(payload).unwrap_or_else(|_| {
+        let each: Vec<&RawValue> = readable(serde_json::from_slice(payload)).unwrap_or_default();
+        let each = each.into_iter().map(|event| serde_json::from_str(event.get()));
+        each.filter_map(readable).collect()
+    })
+}
+
+fn readable<T>(event: serde_json::Result<T>) -> Option<T> {
+    event
+        .inspect_err(|error| {
+            tracing::debug!(target: "pliant::models", %error, "an event of a stream could not be read");
+        })
+        .ok()
 }
 
 /// The source's services, and `emit.ready` of this stream.
@@ -282,5 +299,28 @@ impl Services for StreamServices {
 
     fn notify(&self, service: &str, payload: &[u8]) {
         self.services.notify(service, payload);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_that_came_at_once_are_taken_in_order_and_an_unreadable_one_is_left_out() {
+        // kernel §3.5: events of later versions are passed by.
+        let text = |delta: &str| StreamEvent::TextDelta {
+            content_index: 0,
+            delta: delta.to_owned(),
+        };
+        let written = |events: &[StreamEvent]| serde_json::to_string(events).unwrap_or_default();
+        let both = [text("a"), text("b")];
+        assert_eq!(events_of(written(&both).as_bytes()), both);
+        assert_eq!(events_of(written(&both[..1]).trim_matches(['[', ']']).as_bytes()), both[..1]);
+        let later = written(&both).replace("},{", "},{\"type\":\"of_later\"},{");
+        assert_eq!(events_of(later.as_bytes()), both);
+        for unread in ["{\"type\":\"of_later\"}", "[", "[1]", ""] {
+            assert_eq!(events_of(unread.as_bytes()), [], "{unread}");
+        }
     }
 }

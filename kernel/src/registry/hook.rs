@@ -100,12 +100,6 @@ impl HookPoint {
         Self::ALL.iter().any(|point| point.name() == name)
     }
 
-    /// Every one of them.
-    #[must_use]
-    pub fn all() -> &'static [Self] {
-        &Self::ALL
-    }
-
     /// A failing handler blocks instead of being passed by (G5).
     #[must_use]
     pub fn fails_closed(self) -> bool {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pliant_sdk::host::{BoxFuture, Services};
+use pliant_sdk::host::Services;
 use pliant_sdk::message::ThinkingLevel;
 use pliant_sdk::provider::StreamOptions;
 use pliant_sdk::{Error, Event, Message, Model};
@@ -33,13 +33,13 @@ pub trait PluginHost: Send + Sync {
     fn handler_limit(&self) -> Option<Duration>;
 
     /// Hands an event to the subscribers.
-    fn publish(&self, event: Event) -> BoxFuture<'_, ()>;
+    fn publish(&self, event: Event) -> impl Future<Output = ()> + Send;
 
     /// Reports a failure of a plugin's code; the session goes on.
     fn report(&self, failure: HandlerFailure);
 
     /// Publishes what was reported.
-    fn publish_reports(&self) -> BoxFuture<'_, ()>;
+    fn publish_reports(&self) -> impl Future<Output = ()> + Send;
 }
 
 /// The conversation: what is stored of a run, and what is read back.

@@ -189,6 +189,7 @@ impl Session {
             cwd,
             equipment,
         };
+        shared.equipment.host.settle_here();
         let session = Self(Arc::new(shared));
         let event = json!({"type": "session_start", "reason": reason});
         session.tell(HookPoint::SessionStart, &event).await;

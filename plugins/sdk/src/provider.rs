@@ -318,7 +318,25 @@ impl StreamOut {
     /// # Errors
     /// `cancelled` when nobody listens any more; end the request then.
     pub async fn send(&self, event: &StreamEvent) -> Result<(), Error> {
-        match self.call.emit(&serde_json::to_vec(event)?) {
+        self.emit(&serde_json::to_vec(event)?).await
+    }
+
+    /// Sends events in order. They cross at once, so a wire sends together what it read together.
+    ///
+    /// # Errors
+    /// As [`StreamOut::send`].
+    pub async fn send_all(&self, events: &mut Vec<StreamEvent>) -> Result<(), Error> {
+        match events.as_slice() {
+            [] => return Ok(()),
+            [event] => self.send(event).await?,
+            several => self.emit(&serde_json::to_vec(several)?).await?,
+        }
+        events.clear();
+        Ok(())
+    }
+
+    async fn emit(&self, events: &[u8]) -> Result<(), Error> {
+        match self.call.emit(events) {
             Flow::Continue => Ok(()),
             Flow::Slow => self
                 .host()
@@ -329,16 +347,6 @@ impl StreamOut {
         }
     }
 
-    /// Sends events in order.
-    ///
-    /// # Errors
-    /// As [`StreamOut::send`].
-    pub async fn send_all(&self, events: &mut Vec<StreamEvent>) -> Result<(), Error> {
-        for event in events.drain(..) {
-            self.send(&event).await?;
-        }
-        Ok(())
-    }
 }
 
 impl EventSink for &StreamOut {

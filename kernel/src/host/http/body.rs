@@ -188,13 +188,15 @@ where
     (data, None)
 }
 
-/// The next chunk, or the end, if it is there after a few turns of the other tasks.
+/// The next chunk, or the end, if it is there after a few turns of the other tasks. It is waited for
+/// meanwhile: a turn of the runtime asks the system for events, which costs more than a chunk.
 async fn soon<S: Stream>(chunks: &mut Pin<Box<S>>) -> Option<Option<S::Item>> {
     for _ in 0..QUIET_YIELDS {
-        if let Some(next) = chunks.next().now_or_never() {
-            return Some(next);
+        tokio::select! {
+            biased;
+            next = chunks.next() => return Some(next),
+            () = yield_now() => {}
         }
-        yield_now().await;
     }
     chunks.next().now_or_never()
 }

@@ -30,6 +30,9 @@ where
     F: for<'a> AsyncFnOnce(Dispatcher<'a>, T) -> T,
 {
     let snapshot: Arc<Snapshot> = host.registry().snapshot();
+    if snapshot.handlers(point.name()).is_empty() {
+        return nobody;
+    }
     let services = |source: &Source| host.services(source);
     let report = |failure| host.report(failure);
     let (cancel, limit) = bounds(cancel, host.handler_limit());

@@ -80,10 +80,11 @@ impl Caller for Events {
     }
 
     fn emit(&self, payload: &[u8]) -> Flow {
-        self.0
-            .lock()
-            .unwrap()
-            .push(serde_json::from_slice(payload).unwrap());
+        let mut events = self.0.lock().unwrap();
+        match payload[0] {
+            b'[' => events.extend(serde_json::from_slice::<Vec<_>>(payload).unwrap()),
+            _ => events.push(serde_json::from_slice(payload).unwrap()),
+        }
         Flow::Continue
     }
 }
