@@ -204,11 +204,15 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
 impl<H: RunHost> Driver for RunDriver<'_, H> {
     /// Handlers first, then what failed in them, then subscribers (L30): so `agent_settled` is the last
     /// event of its run.
-    async fn emit(&self, event: Event) {
-        self.user_message_begins(&event).await;
-        hooks::notify(self.host, self.cancel, &event).await;
-        self.host.publish_reports().await;
-        self.host.publish(event).await;
+    fn emit(&self, event: Event) -> impl Future<Output = ()> + Send {
+        // An event is large, and every future that holds it moves it.
+        let event = Arc::new(event);
+        async move {
+            self.user_message_begins(&event).await;
+            hooks::notify(self.host, self.cancel, &event).await;
+            self.host.publish_reports().await;
+            self.host.publish(event).await;
+        }
     }
 
     /// Handlers may replace the message; then it is stored; then it is announced, so that whoever

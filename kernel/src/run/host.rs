@@ -33,7 +33,7 @@ pub trait PluginHost: Send + Sync {
     fn handler_limit(&self) -> Option<Duration>;
 
     /// Hands an event to the subscribers.
-    fn publish(&self, event: Event) -> impl Future<Output = ()> + Send;
+    fn publish(&self, event: impl Into<Arc<Event>> + Send) -> impl Future<Output = ()> + Send;
 
     /// Reports a failure of a plugin's code; the session goes on.
     fn report(&self, failure: HandlerFailure);

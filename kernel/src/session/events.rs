@@ -28,12 +28,12 @@ impl Subscribers {
         rx
     }
 
-    pub(super) async fn publish(&self, event: Event) {
+    pub(super) async fn publish(&self, event: impl Into<Arc<Event>>) {
         let senders = Arc::clone(&self.lock());
         if senders.is_empty() {
             return;
         }
-        let event = Arc::new(event);
+        let event = event.into();
         for sender in &*senders {
             // A closed channel is a subscriber that left.
             if let Err(TrySendError::Full(event)) = sender.try_send(Arc::clone(&event)) {

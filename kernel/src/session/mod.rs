@@ -493,7 +493,7 @@ impl Shared {
     async fn publish_reports(&self) {
         let failures = std::mem::take(&mut *lock(&self.reports));
         for failure in failures {
-            self.subscribers.publish(failure.into()).await;
+            self.subscribers.publish(Event::from(failure)).await;
         }
         self.publish_notices().await;
     }

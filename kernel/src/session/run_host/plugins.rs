@@ -24,7 +24,7 @@ impl PluginHost for Arc<Shared> {
         self.equipment.settings.handler_limit()
     }
 
-    async fn publish(&self, event: Event) {
+    async fn publish(&self, event: impl Into<Arc<Event>> + Send) {
         self.subscribers.publish(event).await;
     }
 
