@@ -127,7 +127,12 @@ async fn check(seed: u64) {
             now_ms: 0,
         };
         let mut answer = client
-            .open(&registry.snapshot(), request, &CancellationToken::new())
+            .open(
+                &registry.snapshot(),
+                request,
+                None,
+                &CancellationToken::new(),
+            )
             .unwrap();
         let hangs = text(branch.last().unwrap()).starts_with("hang");
         tokio::select! {

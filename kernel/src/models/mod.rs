@@ -3,11 +3,13 @@
 mod catalog;
 mod credentials;
 mod custom;
+mod exchange;
 mod request;
 mod resolve;
 
 pub use catalog::{Catalog, ModelAsker};
 pub use credentials::Credentials;
 pub use custom::{CustomModels, CustomProvider};
+pub use exchange::{HeaderMap, ProviderHooks};
 pub use request::{ModelClient, ModelRequest};
 pub use resolve::{ModelChoice, ModelError, ModelWish};

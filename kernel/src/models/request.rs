@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Answer, EventSender, Sent, event_channel};
 use crate::models::Credentials;
+use crate::models::exchange::{Exchange, ProviderHooks};
 use crate::registry::{MakeServices, Registered, Snapshot, Source};
 
 /// What to ask.
@@ -73,6 +74,7 @@ impl ModelClient {
     }
 
     /// Opens the stream of an answer (L20, G12). The wire's code is loaded here, on first use (G14).
+    /// `hooks` hear of every exchange that the wire has with its service.
     ///
     /// # Errors
     /// When nobody serves the model.
@@ -80,11 +82,19 @@ impl ModelClient {
         &self,
         snapshot: &Snapshot,
         request: ModelRequest,
+        hooks: Option<Arc<dyn ProviderHooks>>,
         cancel: &CancellationToken,
     ) -> Result<Answer, Error> {
         let target = Target::find(snapshot, &request.model)?;
         let (events, received) = event_channel();
         let services = (self.services)(target.source());
+        let services = StreamServices {
+            exchange: hooks.map(|hooks| {
+                Exchange::new(Arc::clone(&services), hooks, Arc::clone(&self.credentials))
+            }),
+            services,
+            events: events.clone(),
+        };
         let template = AssistantMessage {
             api: request.model.api.clone(),
             provider: request.model.provider.clone(),
@@ -215,15 +225,7 @@ impl Target {
 }
 
 /// The calling context of a stream: emitted JSON becomes events of the answer.
-fn stream_ctx(
-    services: Arc<dyn Services>,
-    events: EventSender,
-    cancel: CancellationToken,
-) -> CallCtx {
-    let services = StreamServices {
-        services,
-        events: events.clone(),
-    };
+fn stream_ctx(services: StreamServices, events: EventSender, cancel: CancellationToken) -> CallCtx {
     CallCtx::new(
         Arc::new(StreamCaller { events, cancel }),
         Host::from_services(services),
@@ -271,8 +273,9 @@ fn readable<T>(event: serde_json::Result<T>) -> Option<T> {
         .ok()
 }
 
-/// The source's services, and `emit.ready` of this stream.
+/// The source's services, with `emit.ready` of this stream, and with HTTP that handlers hear of.
 struct StreamServices {
+    exchange: Option<Exchange>,
     services: Arc<dyn Services>,
     events: EventSender,
 }
@@ -286,6 +289,9 @@ impl Services for StreamServices {
                 Ok(b"null".to_vec())
             });
         }
+        if let Some(exchange) = self.exchange.clone().filter(|_| service == "http.request") {
+            return Box::pin(exchange.request(payload));
+        }
         self.services.call(service, payload)
     }
 
@@ -294,6 +300,9 @@ impl Services for StreamServices {
         service: &str,
         payload: Vec<u8>,
     ) -> BoxFuture<'static, Result<ByteStream, Error>> {
+        if let Some(exchange) = self.exchange.clone().filter(|_| service == "http.stream") {
+            return Box::pin(exchange.stream(payload));
+        }
         self.services.open(service, payload)
     }
 

@@ -1,18 +1,16 @@
 //! Slash commands of plugins and scripts (P9–P13). A found command consumes the input, also when it
 //! fails, and runs at once, also while a run is active.
 
-use super::{Origin, Prompt, Scene};
-use crate::registry::Callers;
+use std::sync::Arc;
+
+use pliant_sdk::command::CommandSpec;
+
+use super::{Prompt, Scene};
+use crate::registry::{Callers, Registered, Snapshot};
 
 /// Runs the command that the prompt names; `false` when there is none.
 pub(super) async fn dispatch(scene: &Scene<'_>, prompt: &Prompt) -> bool {
-    if prompt.origin == Origin::Extension {
-        return false;
-    }
-    let Some((name, args)) = split(&prompt.text) else {
-        return false;
-    };
-    let Some(command) = scene.snapshot.command(name) else {
+    let Some(Named { command, args, .. }) = named(scene.snapshot, prompt) else {
         return false;
     };
     let args = serde_json::to_vec(args).unwrap_or_default();
@@ -23,6 +21,27 @@ pub(super) async fn dispatch(scene: &Scene<'_>, prompt: &Prompt) -> bool {
     };
     let _ = callers.call(command, "command", "run", args, None).await;
     true
+}
+
+/// A command as a prompt calls it.
+pub(super) struct Named<'a> {
+    pub(super) name: &'a str,
+    command: &'a Arc<Registered<CommandSpec>>,
+    args: &'a str,
+}
+
+/// The command that a prompt names. A literal prompt names none (P19).
+pub(super) fn named<'a>(snapshot: &'a Snapshot, prompt: &'a Prompt) -> Option<Named<'a>> {
+    if prompt.literal {
+        return None;
+    }
+    let (name, args) = split(&prompt.text)?;
+    let command = snapshot.command(name)?;
+    Some(Named {
+        name,
+        command,
+        args,
+    })
 }
 
 /// Name and arguments: the first space ends the name, everything after it is kept as it is (P9).

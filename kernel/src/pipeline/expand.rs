@@ -3,7 +3,7 @@
 
 use pliant_sdk::Error;
 
-use super::{Origin, Prompt, Scene};
+use super::{Prompt, Scene};
 use crate::registry::{HandlerFailure, Rank, Source};
 use crate::resources::{
     Document, Resources, Skill, SkillBlock, Template, split_arguments, substitute,
@@ -11,7 +11,7 @@ use crate::resources::{
 
 /// The prompt with its skill or template in place of the slash word.
 pub(super) fn expand(scene: &Scene<'_>, prompt: Prompt) -> Prompt {
-    if prompt.origin == Origin::Extension {
+    if prompt.literal {
         return prompt;
     }
     match expanded(scene.resources, &prompt.text) {
@@ -199,9 +199,7 @@ mod tests {
                 limit: None,
             },
             run_active: &|| true,
-            model: None,
-            usable: false,
-            key_variables: &[],
+            readiness: &|| unreachable!("no run begins"),
         };
         let passage = pass(&scene, prompt).await;
         (passage, reports.into_inner().unwrap())
@@ -215,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_expanded_text_is_queued_except_that_of_extensions() {
+    async fn the_expanded_text_is_queued_except_that_of_literal_prompts() {
         // P19, P30
         let dir = tempfile::tempdir().unwrap();
         let resources = resources(dir.path());
@@ -223,7 +221,7 @@ mod tests {
         let passage = queued(&resources, steered("/review a")).await;
         assert_eq!(passage, (Ok(expected), Vec::new()));
         let literal = Prompt {
-            origin: Origin::Extension,
+            literal: true,
             ..steered("/review a")
         };
         let expected = Passage::Queue(literal.clone(), WhenActive::Steer);

@@ -1,7 +1,8 @@
 //! What a prompt passes before a run, one stage after another; the first that keeps it decides
 //! (`kernel.md` §5). The pipeline decides and answers; the session then does what was decided.
 //!
-//! Order: command → input handlers → skills and templates → a run is active? → model and key.
+//! Order: command → is the session at something else? → input handlers → skills and templates → a run
+//! is active? → model and key.
 
 mod command;
 mod expand;
@@ -11,7 +12,6 @@ mod route;
 
 use std::sync::Arc;
 
-use pliant_sdk::Model;
 use pliant_sdk::host::Services;
 use pliant_sdk::message::Content;
 use thiserror::Error;
@@ -19,6 +19,7 @@ use thiserror::Error;
 use crate::registry::{Callers, Snapshot, Source};
 use crate::resources::Resources;
 
+pub use preflight::Readiness;
 pub use route::WhenActive;
 
 /// A prompt on its way.
@@ -32,6 +33,8 @@ pub struct Prompt {
     pub origin: Origin,
     /// What to do while a run is active.
     pub when_active: Option<WhenActive>,
+    /// Taken as it is: no command, skill or template (P19).
+    pub literal: bool,
 }
 
 impl Prompt {
@@ -44,7 +47,7 @@ impl Prompt {
     }
 }
 
-/// Where a prompt came from. Prompts of extensions are taken literally (P19).
+/// Where a prompt came from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Origin {
     /// A person.
@@ -86,6 +89,16 @@ pub enum PromptError {
     Busy,
     #[error("The conversation is being compacted. Send the prompt when that has ended.")]
     Compacting,
+    #[error(
+        "The session is moving to another place of its tree. Send the prompt when it is there."
+    )]
+    Navigating,
+    #[error("The session has ended. Open it again to go on with it.")]
+    Closed,
+    #[error(
+        "The command /{name} cannot wait in a queue. Send it as a prompt; it then runs at once."
+    )]
+    Command { name: String },
     #[error("The prompt is empty. Say what you want done.")]
     Empty,
     #[error(
@@ -108,29 +121,60 @@ pub struct Scene<'a> {
     pub command_services: &'a (dyn Fn(&Source) -> Arc<dyn Services> + Send + Sync),
     /// A run is active now.
     pub run_active: &'a (dyn Fn() -> bool + Send + Sync),
-    /// The selected model.
-    pub model: Option<&'a Model>,
-    /// Whether the model can be paid for.
-    pub usable: bool,
-    /// Environment variables that may hold the key, for advice.
-    pub key_variables: &'a [String],
+    /// Whether a run could send its first request now.
+    pub readiness: &'a (dyn Fn() -> Readiness + Send + Sync),
 }
 
-/// Passes a prompt through the stages.
+/// Runs the command that the prompt names, if there is one; it consumes the prompt (stage 1).
+pub async fn command(scene: &Scene<'_>, prompt: &Prompt) -> bool {
+    command::dispatch(scene, prompt).await
+}
+
+/// Whether the prompt names a command.
+#[must_use]
+pub fn is_command(snapshot: &Snapshot, prompt: &Prompt) -> bool {
+    command::named(snapshot, prompt).is_some()
+}
+
+/// Passes a prompt that is no command through the other stages.
 ///
 /// # Errors
 /// The refusal of the stage that refused it.
 pub async fn pass(scene: &Scene<'_>, prompt: Prompt) -> Result<Passage, PromptError> {
-    if command::dispatch(scene, &prompt).await {
-        return Ok(Passage::Handled);
-    }
-    let Some(prompt) = input::handle(scene, prompt).await else {
+    let Some(prompt) = spoken(scene, prompt).await? else {
         return Ok(Passage::Handled);
     };
-    let prompt = expand::expand(scene, prompt);
     if (scene.run_active)() {
         return route::queue(prompt);
     }
-    preflight::check(scene, &prompt)?;
+    (scene.readiness)().check()?;
     Ok(Passage::Start(prompt))
+}
+
+/// Passes a message that is meant for a queue, whether a run is active or not (P31). `None` when a
+/// handler has dealt with it.
+///
+/// # Errors
+/// When it names a command, which cannot be queued (P12), or says nothing.
+pub async fn pass_to_queue(
+    scene: &Scene<'_>,
+    prompt: Prompt,
+) -> Result<Option<Prompt>, PromptError> {
+    if let Some(command) = command::named(scene.snapshot, &prompt) {
+        let name = command.name.to_owned();
+        return Err(PromptError::Command { name });
+    }
+    spoken(scene, prompt).await
+}
+
+/// What handlers, skills and templates make of a prompt; `None` when a handler has dealt with it.
+async fn spoken(scene: &Scene<'_>, prompt: Prompt) -> Result<Option<Prompt>, PromptError> {
+    let Some(prompt) = input::handle(scene, prompt).await else {
+        return Ok(None);
+    };
+    let prompt = expand::expand(scene, prompt);
+    if prompt.text.trim().is_empty() && prompt.images.is_empty() {
+        return Err(PromptError::Empty);
+    }
+    Ok(Some(prompt))
 }

@@ -11,6 +11,17 @@ pub enum WhenActive {
     FollowUp,
 }
 
+impl WhenActive {
+    /// As the protocols say it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Steer => "steer",
+            Self::FollowUp => "followUp",
+        }
+    }
+}
+
 /// Routes a prompt into the active run.
 pub(super) fn queue(prompt: Prompt) -> Result<Passage, PromptError> {
     match prompt.when_active {

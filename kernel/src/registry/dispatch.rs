@@ -158,11 +158,25 @@ impl<'a> Dispatcher<'a> {
         &self,
         state: &mut S,
         payload: impl Fn(&S) -> Value,
+        take: impl FnMut(&mut S, Value) -> Result<ControlFlow<()>, Error>,
+    ) -> Result<(), HandlerFailure> {
+        let encode = |state: &S| serde_json::to_vec(&payload(state)).unwrap_or_default();
+        self.each_encoded(state, encode, take).await
+    }
+
+    /// As [`Dispatcher::each`], for a payload that is written by the caller, once for several
+    /// handlers.
+    ///
+    /// # Errors
+    /// The first failure, at a hook point that fails closed.
+    pub async fn each_encoded<S>(
+        &self,
+        state: &mut S,
+        payload: impl Fn(&S) -> Vec<u8>,
         mut take: impl FnMut(&mut S, Value) -> Result<ControlFlow<()>, Error>,
     ) -> Result<(), HandlerFailure> {
         for handler in self.handlers {
-            let bytes = serde_json::to_vec(&payload(state)).unwrap_or_default();
-            let taken = match self.call(handler, bytes).await {
+            let taken = match self.call(handler, payload(state)).await {
                 Ok(Value::Null) => Ok(ControlFlow::Continue(())),
                 Ok(answer) => take(state, answer).map_err(|error| self.unusable(handler, error)),
                 Err(failure) => Err(failure),

@@ -7,6 +7,8 @@ use pliant_sdk::message::{
     BashExecutionMessage, Content, Extra, Message, MessageContent, UserMessage,
 };
 
+use super::images;
+
 const COMPACTED: &str =
     "The earlier part of this conversation was compacted. This summary stands for it:";
 const RETURNED: &str =
@@ -20,6 +22,8 @@ pub(super) struct Converted {
     to: Vec<Arc<Message>>,
     /// For each source, how many converted messages there are up to it.
     ends: Vec<usize>,
+    /// Images are left out.
+    images_blocked: bool,
 }
 
 impl Converted {
@@ -34,10 +38,24 @@ impl Converted {
         self.to.truncate(kept);
         for message in &projection[same..] {
             self.from.push(Arc::clone(message));
-            self.to.extend(convert(message));
+            let converted = convert(message);
+            self.to.extend(match self.images_blocked {
+                true => converted.map(images::without),
+                false => converted,
+            });
             self.ends.push(self.to.len());
         }
         kept
+    }
+
+    /// Whether images are left out from now on. A change of it converts everything anew.
+    pub(super) fn block_images(&mut self, blocked: bool) {
+        if self.images_blocked != blocked {
+            *self = Self {
+                images_blocked: blocked,
+                ..Self::default()
+            };
+        }
     }
 
     /// The converted messages.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::loadout::Loadout;
-use super::{RunHost, after, hooks, prepare};
+use super::{RequestView, RunHost, after, hooks, prepare, request};
 use crate::agent::{Answer, Driver, NextStep, ToolRunner, Verdict, declare_tools};
 use crate::models::ModelRequest;
 use crate::prompt::PromptState;
@@ -67,6 +67,15 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
     /// The prompt that the transcript declares.
     pub(super) fn prompt_state(&self) -> PromptState {
         self.lock().prompt.clone()
+    }
+
+    /// Waits for what its handlers sent, unless the user gave up.
+    pub(super) async fn arrived(&self) {
+        tokio::select! {
+            biased;
+            () = self.host.arrived() => {}
+            () = self.cancel.cancelled() => {}
+        }
     }
 
     /// What the run has stored is worth a place on the disk.
@@ -190,14 +199,7 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
             return;
         };
         self.lock().recovered = false;
-        if let Some((steering, follow_up)) = self.host.delivered(&user.content.joined_text("")) {
-            self.host
-                .publish(Event::QueueUpdate {
-                    steering,
-                    follow_up,
-                })
-                .await;
-        }
+        self.host.delivered(user.content.joined_text("")).await;
     }
 }
 
@@ -211,7 +213,12 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
             self.user_message_begins(&event).await;
             hooks::notify(self.host, self.cancel, &event).await;
             self.host.publish_reports().await;
+            let ends_turn = matches!(*event, Event::TurnEnd { .. });
             self.host.publish(event).await;
+            if ends_turn {
+                // What cannot be stored now is held on, and said of when the run ends.
+                let _ = self.host.flush_held().await;
+            }
         }
     }
 
@@ -241,10 +248,12 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
     }
 
     async fn poll_steering(&self) -> Vec<Message> {
+        self.arrived().await;
         self.host.take_steering()
     }
 
     async fn poll_follow_up(&self) -> Vec<Message> {
+        self.arrived().await;
         self.host.take_follow_up()
     }
 
@@ -290,19 +299,24 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
             self.host.run_boundary();
         }
         let selection = self.host.selection();
+        let view = RequestView::default();
+        let messages = request::messages(self.host, cancel, &view, &selection.model).await;
+        let hooks = hooks::provider(self.host, cancel, &selection.model);
         let request = ModelRequest {
             options: StreamOptions {
                 reasoning: (selection.level != ThinkingLevel::Off).then_some(selection.level),
                 session_id: Some(self.host.conversation()),
                 ..self.host.stream_options()
             },
-            messages: self.host.transcript(&selection.model),
+            messages,
             model: selection.model,
             conversation: Some(self.host.conversation()),
             now_ms: self.host.now_ms(),
         };
         let snapshot = Arc::clone(&self.lock().snapshot);
-        self.host.client().open(&snapshot, request, cancel)
+        self.host
+            .client()
+            .open(&snapshot, request, Some(hooks), cancel)
     }
 
     fn tool(&self, name: &str) -> Option<Arc<dyn ToolRunner>> {

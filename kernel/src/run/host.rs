@@ -9,14 +9,14 @@ use pliant_sdk::message::ThinkingLevel;
 use pliant_sdk::provider::StreamOptions;
 use pliant_sdk::{Error, Event, Message, Model};
 
-use super::{Loadout, RetryPolicy};
+use super::{Assembly, Loadout, RetryPolicy};
 use crate::compaction::CompactionSettings;
 use crate::models::ModelClient;
 use crate::registry::{HandlerFailure, Registry, Snapshot, Source};
 use crate::tree::{Compaction, EntryId, SessionTree};
 
-/// The session of a run.
-pub trait RunHost: PluginHost + TreeHost + QueueHost + ModelHost {
+/// The session of a run: a cheap handle, which what goes on beside the run takes along.
+pub trait RunHost: PluginHost + TreeHost + QueueHost + ModelHost + Clone + 'static {
     /// Unix milliseconds.
     fn now_ms(&self) -> i64;
 }
@@ -72,8 +72,8 @@ pub trait TreeHost: Send + Sync {
     /// The projection of the branch (S35).
     fn context(&self) -> Vec<Arc<Message>>;
 
-    /// The projection as the model is sent it (`kernel.md` §1.5).
-    fn transcript(&self, model: &Model) -> Vec<Arc<Message>>;
+    /// Works on the projection together with what is kept of the requests made from it.
+    fn assemble<T>(&self, work: impl FnOnce(&[Arc<Message>], &mut Assembly) -> T) -> T;
 
     /// Name of the conversation at providers.
     fn conversation(&self) -> String;
@@ -87,8 +87,21 @@ pub trait QueueHost: Send + Sync {
     /// One batch of follow-up messages.
     fn take_follow_up(&self) -> Vec<Message>;
 
-    /// A user message begins; answers the queues as shown if it was in one (P32).
-    fn delivered(&self, text: &str) -> Option<(Vec<String>, Vec<String>)>;
+    /// The messages that plugins have for this run's start; nobody gets them again.
+    fn take_next_turn(&self) -> Vec<Message>;
+
+    /// Returns when what plugins sent in the user's name is in the queues, or refused.
+    fn arrived(&self) -> BoxFuture<'_, ()>;
+
+    /// A user message begins: if it was queued, it leaves the list it is shown in, and that is told
+    /// (P32).
+    fn delivered(&self, text: String) -> BoxFuture<'_, ()>;
+
+    /// Stores and announces what was held so that it would not stand between a call and its results.
+    ///
+    /// # Errors
+    /// When it cannot be written; it is then held on.
+    fn flush_held(&self) -> BoxFuture<'_, Result<(), Error>>;
 
     /// The run is over: from here on the session is settling and takes nothing into its queues.
     /// `false` when something is still queued and the run was not ended by force.
@@ -105,6 +118,9 @@ pub trait ModelHost: Send + Sync {
 
     /// Options of a request that the settings decide.
     fn stream_options(&self) -> StreamOptions;
+
+    /// Images are kept from models, by the user's wish (M17).
+    fn images_blocked(&self) -> bool;
 
     /// Whether and how failed answers are asked for again.
     fn retry_policy(&self) -> RetryPolicy;

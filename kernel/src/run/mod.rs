@@ -14,8 +14,10 @@ mod summary;
 
 mod convert;
 mod hooks;
+mod images;
 mod loadout;
 mod repair;
+mod request;
 
 use std::sync::Arc;
 
@@ -28,6 +30,7 @@ pub use compact::compact;
 pub use host::{ModelHost, PluginHost, QueueHost, RunHost, Selection, TreeHost};
 pub use loadout::{Loadout, ToolServices};
 pub use repair::{Transcript, repair_notice};
+pub use request::{Assembly, RequestView};
 pub use retry::{RetryPolicy, is_overflow, is_retryable};
 
 /// How a session run ended.
@@ -50,6 +53,8 @@ pub async fn run<H: RunHost>(
     let driver = driver::RunDriver::new(host, cancel);
     after::before_prompt(&driver).await;
     let mut prompts = prepare::messages(host, &driver.prompt_state(), prompt);
+    // Before the run's own messages (P8). What cannot be stored now is said of at the end.
+    let _ = host.flush_held().await;
     started();
     let mut end = RunEnd::default();
     loop {
@@ -58,11 +63,13 @@ pub async fn run<H: RunHost>(
         if after::goes_on(&driver, outcome, &mut end).await {
             continue;
         }
+        driver.arrived().await;
         if host.begin_settling(end.failure.is_some() || cancel.is_cancelled()) {
             break;
         }
         prompts = prepare::queued(host);
     }
+    settle::flush(&driver, &mut end).await;
     settle::settle(&driver, cancel.is_cancelled()).await;
     end
 }

@@ -1,5 +1,5 @@
 //! The messages a run starts with, in their order (P41): what changed of the prompt, then what the
-//! user said. Tool declarations join the patch when the loop declares them.
+//! user said, then what plugins had for the next turn. Tool declarations join the patch when the loop declares them.
 
 use pliant_sdk::Message;
 
@@ -8,7 +8,8 @@ use crate::prompt::PromptState;
 
 /// Builds the starting messages.
 pub(super) fn messages<H: RunHost>(host: &H, state: &PromptState, prompt: Message) -> Vec<Message> {
-    patch(host, state).into_iter().chain([prompt]).collect()
+    let patch = patch(host, state).into_iter();
+    patch.chain([prompt]).chain(host.take_next_turn()).collect()
 }
 
 /// What a run goes on with that had come to its end: what was queued for it meanwhile. It would not be

@@ -32,6 +32,11 @@ struct Reader {
 }
 
 impl Transcript {
+    /// From the next update on with or without a text in place of every image (M17).
+    pub fn block_images(&mut self, blocked: bool) {
+        self.converted.block_images(blocked);
+    }
+
     /// Brings the transcript up to date with the projection and answers what to send to the model.
     pub fn update(&mut self, projection: &[Arc<Message>], model: &Model) -> Vec<Arc<Message>> {
         let kept = self.converted.update(projection);
@@ -210,7 +215,7 @@ mod tests {
 
     #[test]
     fn another_model_gets_its_own_transcript() {
-        // P10: there and back again.
+        // reports P10: there and back again.
         let thinking = message(json!({"role": "assistant", "provider": "p", "api": "a",
             "model": "m", "stopReason": "stop", "content": [{"type": "thinking", "thinking": "t",
             "thinkingSignature": "s"}, {"type": "text", "text": "x"}]}));

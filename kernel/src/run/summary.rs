@@ -12,7 +12,7 @@ use pliant_sdk::{Error, Event, Model};
 use tokio_util::sync::CancellationToken;
 
 use super::driver::RunDriver;
-use super::{RetryPolicy, RunHost, Selection};
+use super::{RetryPolicy, RunHost, Selection, hooks};
 use crate::agent::{Answer, Driver};
 use crate::compaction::{CompactionError, summarize};
 use crate::models::ModelRequest;
@@ -101,10 +101,11 @@ impl<'a, H: RunHost> Summarizer<'a, H> {
     /// One attempt; `None` when it was aborted.
     async fn answer(&self, text: &str) -> Option<AssistantMessage> {
         let snapshot = self.host.registry().snapshot();
-        let opened = self
-            .host
-            .client()
-            .open(&snapshot, self.request(text), self.cancel);
+        let hooks = hooks::provider(self.host, self.cancel, self.model());
+        let opened =
+            self.host
+                .client()
+                .open(&snapshot, self.request(text), Some(hooks), self.cancel);
         let answer = match opened {
             Ok(answer) => answer,
             Err(error) => return Some(failed(AssistantMessage::default(), &error)),

@@ -18,7 +18,7 @@ impl Session {
     ) -> Result<CompactionResult, CompactionError> {
         self.abort().await;
         let claimed = loop {
-            if let Some(claimed) = self.0.claims.claim_for_compaction() {
+            if let Ok(claimed) = self.0.claims.claim_for_compaction() {
                 break claimed;
             }
             self.wait_idle().await;
@@ -28,6 +28,7 @@ impl Session {
         }
         let (outcome, end) = run::compact(&self.0, instructions, &claimed.cancel).await;
         self.0.run_boundary();
+        let _held = self.0.flush_held().await;
         // Whoever hears of the end finds the session idle (R26).
         drop(claimed);
         if let Some(end) = end {

@@ -3,20 +3,25 @@
 
 mod claim;
 mod compact;
+mod custom;
 mod disk;
+mod entering;
 mod events;
+mod outbox;
 mod queue;
+mod queueing;
 mod run_host;
 mod services;
 mod state;
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pliant_sdk::host::Services;
-use pliant_sdk::message::{Content, Extra, MessageContent, ThinkingLevel, UserMessage};
-use pliant_sdk::{Error, Event, Message, Model};
+use pliant_sdk::message::ThinkingLevel;
+use pliant_sdk::{Error, Message, Model};
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -24,10 +29,10 @@ use tokio_util::sync::CancellationToken;
 use crate::host::HostServices;
 use crate::host::actions::{Actions, Asker, CallScope, HostUi};
 use crate::models::{Catalog, ModelClient};
-use crate::pipeline::{self, Passage, Prompt, PromptError, Scene, WhenActive};
+use crate::pipeline::{Prompt, PromptError};
 use crate::prompt::PromptOptions;
 use crate::registry::{Callers, Dispatcher, HandlerFailure, HookPoint, Registry, Source};
-use crate::run::{self, Transcript};
+use crate::run::Assembly;
 use crate::settings::Settings;
 use crate::tree::{EntryBody, Header, ModelChange, SessionTree, ThinkingLevelChange};
 
@@ -35,8 +40,10 @@ pub use events::Subscription;
 pub use queue::Delivery;
 pub use state::{DEFAULT_TOOLS, ToolSelection};
 
-use claim::Claims;
+use claim::{Claims, Standing};
+use entering::{Asked, Entered, Preflight, Trigger};
 use events::Subscribers;
+use outbox::Outbox;
 use queue::Queues;
 use state::State;
 
@@ -90,7 +97,7 @@ impl std::fmt::Debug for SessionStart {
     }
 }
 
-/// What became of a prompt, told once, before anything is sent (P2).
+/// What became of a prompt, told once: before anything is sent, or before the refusal is answered (P2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disposition {
     /// A run begins.
@@ -99,6 +106,8 @@ pub enum Disposition {
     Queued,
     /// A command or handler has dealt with it.
     Handled,
+    /// It is refused.
+    Rejected,
 }
 
 /// How a prompt ended.
@@ -108,6 +117,8 @@ pub struct PromptEnd {
     pub last: Option<Arc<Message>>,
     /// Set when the session could not be stored; the run stopped there.
     pub failure: Option<Error>,
+    /// It arrived while a run settled, and is put off until everybody has heard of that (stage 0).
+    pub deferred: bool,
 }
 
 /// A cheap handle to an open session.
@@ -126,12 +137,17 @@ struct Shared {
     tree: Mutex<SessionTree>,
     state: Mutex<State>,
     queues: Mutex<Queues>,
-    transcript: Mutex<Transcript>,
+    /// Held while the queues change and that is told.
+    announcing: tokio::sync::Mutex<()>,
+    outbox: Outbox,
+    assembly: Mutex<Assembly>,
     claims: Arc<Claims>,
     /// The last force to the disk.
     syncing: Mutex<Option<JoinHandle<()>>>,
     /// Ends what runs outside a run (commands, input handlers); made anew when it has been used.
     abort: Mutex<CancellationToken>,
+    /// Set at the end: who kept a handle of this session is told so.
+    closed: AtomicBool,
     subscribers: Subscribers,
     reports: Mutex<Vec<HandlerFailure>>,
     tools: ToolSelection,
@@ -177,10 +193,13 @@ impl Session {
                 loadout: None,
             }),
             queues: Mutex::new(Queues::new(modes.0, modes.1)),
-            transcript: Mutex::default(),
+            announcing: tokio::sync::Mutex::default(),
+            outbox: Outbox::here(),
+            assembly: Mutex::default(),
             claims: Arc::default(),
             syncing: Mutex::default(),
             abort: Mutex::default(),
+            closed: AtomicBool::default(),
             subscribers: Subscribers::default(),
             reports: Mutex::default(),
             tools,
@@ -202,9 +221,10 @@ impl Session {
         self.0.subscribers.subscribe()
     }
 
-    /// Passes a prompt through the pipeline and, if it starts a run, returns when that has settled
-    /// (P5). While an earlier run is settling, the prompt waits until everybody has heard of that.
-    /// `accepted` is called once when the prompt is not refused.
+    /// Passes a prompt through the pipeline and, if it starts a run, returns when that has settled,
+    /// with everything that was put off until then (P5). `preflight` is told once what became of the
+    /// prompt, before anything is sent or the refusal is answered (P2). A prompt that arrives while a
+    /// run settles is put off and its call returns at once; `preflight` is told when its turn comes.
     ///
     /// Events must be read meanwhile: a subscription that is full holds the run.
     ///
@@ -213,21 +233,21 @@ impl Session {
     pub async fn prompt(
         &self,
         prompt: Prompt,
-        accepted: impl FnOnce(Disposition) + Send,
+        preflight: impl FnOnce(Disposition) + Send + 'static,
     ) -> Result<PromptEnd, PromptError> {
-        self.0.claims.settled().await;
-        let passage = self.pass(prompt).await;
-        self.0.publish_reports().await;
-        match passage? {
-            Passage::Handled => accepted(Disposition::Handled),
-            Passage::Queue(prompt, when) => match self.enqueue(prompt, when).await {
-                Ok(()) => accepted(Disposition::Queued),
-                // The run has ended meanwhile, so the prompt starts the next one.
-                Err(prompt) => return self.run(*prompt, accepted).await,
+        let asked = Asked {
+            trigger: Trigger::Prompt(prompt),
+            preflight: Preflight::new(preflight),
+            sender: None,
+        };
+        Ok(match self.enter(asked).await? {
+            Entered::Run(starting) => self.drive(starting).await,
+            Entered::Done => PromptEnd::default(),
+            Entered::Deferred => PromptEnd {
+                deferred: true,
+                ..PromptEnd::default()
             },
-            Passage::Start(prompt) => return self.run(prompt, accepted).await,
-        }
-        Ok(PromptEnd::default())
+        })
     }
 
     /// Stops the active run and waits until the session is idle. Queued messages stay (L11).
@@ -242,8 +262,10 @@ impl Session {
         std::mem::take(&mut *lock(&self.0.abort)).cancel();
     }
 
-    /// Returns when no run or compaction is active and the last run has settled.
+    /// Returns when nothing has the session, nothing is put off, and nothing that a plugin sent is on
+    /// its way.
     pub async fn wait_idle(&self) {
+        self.0.outbox.arrived().await;
         self.0.claims.idle().await;
     }
 
@@ -251,30 +273,25 @@ impl Session {
     /// has it (R3).
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        !self.0.claims.is_running() && !self.0.claims.is_compacting()
+        use Standing::{Closed, Free, Settling};
+        matches!(self.0.claims.standing(), Free | Settling | Closed)
     }
 
     /// Whether a run is active.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        self.0.claims.is_running()
+        self.0.claims.standing() == Standing::Running
+    }
+
+    /// Whether a run has ended and not everybody has heard, or what was put off until then goes on.
+    pub(super) fn is_settling(&self) -> bool {
+        self.0.claims.standing() == Standing::Settling
     }
 
     /// What the user should be told once, in sentences.
     #[must_use]
     pub fn notices(&self) -> &[String] {
         &self.0.notices
-    }
-
-    /// Empties both queues and answers their texts, steering first.
-    pub async fn clear_queue(&self) -> (Vec<String>, Vec<String>) {
-        let cleared = lock(&self.0.queues).clear();
-        let empty = Event::QueueUpdate {
-            steering: Vec::new(),
-            follow_up: Vec::new(),
-        };
-        self.0.subscribers.publish(empty).await;
-        cleared
     }
 
     /// Lets every subscription end once what is in it has been read.
@@ -309,104 +326,17 @@ impl Session {
     /// Ends the session: stops a run, tells `session_shutdown` handlers, waits for the disk, and lets
     /// others open the file. Never fails.
     pub async fn close(&self, reason: &str) {
+        self.0.claims.close();
         self.abort().await;
         let event = json!({"type": "session_shutdown", "reason": reason});
         self.tell(HookPoint::SessionShutdown, &event).await;
+        self.0.outbox.arrived().await;
+        self.0.closed.store(true, Ordering::Release);
         let conversation = self.0.tree().id().to_string();
         self.0.equipment.client.forget(&conversation);
         self.0.equipment.host.processes_ended(LETTING_GO).await;
         self.0.synced().await;
         self.0.tree().close();
-    }
-
-    async fn pass(&self, prompt: Prompt) -> Result<Passage, PromptError> {
-        let shared = &self.0;
-        let snapshot = shared.equipment.registry.snapshot();
-        let model = self.model();
-        let provider = model
-            .as_ref()
-            .map(|model| model.provider.clone())
-            .unwrap_or_default();
-        let key_variables = shared.equipment.catalog.key_variables(&provider);
-        let services = |source: &Source| shared.source_services(source, CallScope::Handler);
-        let command_services = |source: &Source| shared.source_services(source, CallScope::Command);
-        let report = |failure| lock(&shared.reports).push(failure);
-        let scene = Scene {
-            command_services: &command_services,
-            snapshot: &snapshot,
-            resources: &shared.prompt.resources,
-            callers: Callers {
-                services: &services,
-                report: &report,
-                cancel: lock(&shared.abort).clone(),
-                limit: shared.equipment.settings.handler_limit(),
-            },
-            run_active: &|| self.is_running(),
-            model: model.as_ref(),
-            usable: shared.equipment.catalog.usable(&provider),
-            key_variables: &key_variables,
-        };
-        pipeline::pass(&scene, prompt).await
-    }
-
-    /// Starts a run, unless another one was started meanwhile: claiming it is atomic (P6).
-    async fn run(
-        &self,
-        prompt: Prompt,
-        accepted: impl FnOnce(Disposition) + Send,
-    ) -> Result<PromptEnd, PromptError> {
-        let mut prompt = prompt;
-        let claimed = loop {
-            if let Some(claimed) = self.0.claims.claim(CancellationToken::new()) {
-                break claimed;
-            }
-            if self.is_running() {
-                let when = prompt.when_active.ok_or(PromptError::Busy)?;
-                match self.enqueue(prompt, when).await {
-                    Ok(()) => {
-                        accepted(Disposition::Queued);
-                        return Ok(PromptEnd::default());
-                    }
-                    Err(back) => prompt = *back,
-                }
-            }
-            if self.0.claims.is_compacting() {
-                return Err(PromptError::Compacting);
-            }
-            self.0.claims.settled().await;
-        };
-        let message = user_message(&prompt, self.0.now());
-        let end = run::run(&self.0, message, &claimed.cancel, || {
-            accepted(Disposition::Started)
-        })
-        .await;
-        Ok(PromptEnd {
-            last: end.last,
-            failure: end.failure,
-        })
-    }
-
-    /// Queues a prompt into the active run; gives it back when there is none any more.
-    async fn enqueue(&self, prompt: Prompt, when: WhenActive) -> Result<(), Box<Prompt>> {
-        let message = user_message(&prompt, self.0.now());
-        let delivery = match when {
-            WhenActive::Steer => Delivery::Steer,
-            WhenActive::FollowUp => Delivery::FollowUp,
-        };
-        let queued = self.0.claims.while_running(|| {
-            let mut queues = lock(&self.0.queues);
-            queues.push(delivery, prompt.text.clone(), message);
-            queues.shown()
-        });
-        let (steering, follow_up) = queued.ok_or(Box::new(prompt))?;
-        self.0
-            .subscribers
-            .publish(Event::QueueUpdate {
-                steering,
-                follow_up,
-            })
-            .await;
-        Ok(())
     }
 
     async fn tell(&self, point: HookPoint, event: &serde_json::Value) {
@@ -463,16 +393,6 @@ fn record_selection(
             .map_err(failed)?;
     }
     Ok(())
-}
-
-fn user_message(prompt: &Prompt, timestamp: i64) -> Message {
-    let mut blocks = vec![Content::text(prompt.text.clone())];
-    blocks.extend(prompt.images.iter().cloned());
-    Message::User(UserMessage {
-        content: MessageContent::Blocks(blocks),
-        timestamp,
-        extra: Extra::new(),
-    })
 }
 
 impl Shared {

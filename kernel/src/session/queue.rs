@@ -1,9 +1,12 @@
 //! Messages that wait: steering enters before the next request, follow-ups when a run would stop
-//! (`kernel.md` §3.3). The text lists are for people; the message lists are what is delivered.
+//! (`kernel.md` §3.3). The text lists are for people; the message lists are what is delivered. Beside
+//! the two queues waits what plugins have for the next run, and what must not stand between a call and
+//! its results.
 
 use std::collections::VecDeque;
 
 use pliant_sdk::Message;
+use pliant_sdk::message::CustomMessage;
 
 use crate::settings::QueueMode;
 
@@ -23,11 +26,15 @@ struct Queue {
     shown: Vec<String>,
 }
 
-/// Both queues of a session.
+/// Both queues of a session, and what waits beside them.
 #[derive(Debug, Default)]
 pub(super) struct Queues {
     steering: Queue,
     follow_up: Queue,
+    /// Joins the starting messages of the next run (P41).
+    pub(super) next_turn: Vec<Message>,
+    /// Stored when the turn or the run ends (6.8, path 6).
+    pub(super) held: VecDeque<CustomMessage>,
 }
 
 impl Queues {
@@ -41,6 +48,7 @@ impl Queues {
                 mode: follow_up,
                 ..Queue::default()
             },
+            ..Self::default()
         }
     }
 
@@ -48,6 +56,38 @@ impl Queues {
         let queue = self.of(delivery);
         queue.shown.push(text);
         queue.messages.push_back(message);
+    }
+
+    /// A message that no list shows (P32).
+    pub(super) fn push_unseen(&mut self, delivery: Delivery, message: Message) {
+        self.of(delivery).messages.push_back(message);
+    }
+
+    /// How many a queue gives at a poll, from the next one on (L8).
+    pub(super) fn set_mode(&mut self, delivery: Delivery, mode: QueueMode) {
+        self.of(delivery).mode = mode;
+    }
+
+    /// How many a queue gives at a poll.
+    pub(super) fn mode(&self, delivery: Delivery) -> QueueMode {
+        match delivery {
+            Delivery::Steer => self.steering.mode,
+            Delivery::FollowUp => self.follow_up.mode,
+        }
+    }
+
+    /// What the next poll would give: of steering, else of the follow-ups (L12).
+    pub(super) fn peek(&self) -> Vec<Message> {
+        let queues = [&self.steering, &self.follow_up];
+        let next = queues.into_iter().find(|queue| !queue.messages.is_empty());
+        next.map(|queue| {
+            let count = match queue.mode {
+                QueueMode::OneAtATime => 1,
+                QueueMode::All => queue.messages.len(),
+            };
+            queue.messages.iter().take(count).cloned().collect()
+        })
+        .unwrap_or_default()
     }
 
     /// The next batch: the oldest message, or all of them, by the queue's mode (L8).
@@ -70,7 +110,7 @@ impl Queues {
         false
     }
 
-    /// Empties both and answers what was shown.
+    /// Empties both, of what no list shows too, and answers what was shown (L11).
     pub(super) fn clear(&mut self) -> (Vec<String>, Vec<String>) {
         let empty = |queue: &mut Queue| {
             queue.messages.clear();
@@ -113,6 +153,20 @@ mod tests {
         // L8, invariant 26
         assert_eq!(queue(QueueMode::OneAtATime).take(Delivery::Steer).len(), 1);
         assert_eq!(queue(QueueMode::All).take(Delivery::Steer).len(), 2);
+    }
+
+    #[test]
+    fn a_peek_is_the_next_poll_and_takes_nothing() {
+        // L12
+        let mut queues = queue(QueueMode::OneAtATime);
+        queues.push_unseen(Delivery::FollowUp, Message::user("f", 1));
+        assert_eq!(queues.peek(), [Message::user("a", 1)]);
+        queues.set_mode(Delivery::Steer, QueueMode::All);
+        assert_eq!(queues.mode(Delivery::Steer), QueueMode::All);
+        assert_eq!(queues.peek(), queues.take(Delivery::Steer));
+        assert_eq!(queues.peek(), [Message::user("f", 1)]);
+        queues.clear();
+        assert_eq!(queues.peek(), []);
     }
 
     #[test]

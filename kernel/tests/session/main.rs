@@ -7,5 +7,8 @@
 mod support;
 
 mod compaction;
+mod context;
+mod messages;
 mod prompt;
+mod provider_hooks;
 mod services;

@@ -206,12 +206,9 @@ async fn steering_enters_before_the_next_request_and_follow_ups_at_the_end() {
                 when_active: Some(when),
                 ..Prompt::text(text)
             };
-            let mut said = None;
-            session
-                .prompt(prompt, |disposition| said = Some(disposition))
-                .await
-                .unwrap();
-            assert_eq!(said, Some(Disposition::Queued));
+            let said = Said::default();
+            session.prompt(prompt, said.listener()).await.unwrap();
+            assert_eq!(said.take(), [Disposition::Queued]);
         }
         let refused = session.prompt(Prompt::text("neither"), |_| ()).await;
         assert_eq!(refused.unwrap_err(), PromptError::Busy);
@@ -469,13 +466,10 @@ async fn input_handlers_chain_and_one_that_handles_ends_it() {
             })
         });
     let mut scene = scene(Script::new([Reply::Text("ok")]), plugin).await;
-    let mut said = None;
-    scene
-        .session
-        .prompt(Prompt::text("mine"), |disposition| said = Some(disposition))
-        .await
-        .unwrap();
-    assert_eq!(said, Some(Disposition::Handled));
+    let said = Said::default();
+    let mine = scene.session.prompt(Prompt::text("mine"), said.listener());
+    mine.await.unwrap();
+    assert_eq!(said.take(), [Disposition::Handled]);
     assert!(scene.script.requests().is_empty());
     scene.prompt("hello").await;
     assert_eq!(scene.script.requests(), [["system", "user:A<hello>B"]]);

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use pliant_kernel::models::ModelWish;
 use pliant_kernel::pipeline::Prompt;
-use pliant_kernel::registry::{InProcess, Rank, Source};
-use pliant_kernel::session::{PromptEnd, Session, Subscription};
+use pliant_kernel::registry::{InProcess, Rank, Registry, Source};
+use pliant_kernel::session::{Disposition, PromptEnd, Session, Subscription};
 use pliant_kernel::{Kernel, KernelOptions, OpenOptions, SessionChoice};
 use pliant_sdk::message::{AssistantMessage, Message, ToolCall, joined_text};
 use pliant_sdk::provider::{Provider, ProviderSpec, StreamOptions, StreamOut, StreamRequest, Wire};
@@ -189,11 +189,32 @@ pub fn echo(name: &'static str) -> Echo {
     }
 }
 
+/// What the observer of a prompt was told (P2).
+#[derive(Clone, Default)]
+pub struct Said(Arc<Mutex<Vec<Disposition>>>);
+
+impl Said {
+    pub fn listener(&self) -> impl FnOnce(Disposition) + Send + 'static {
+        let said = Arc::clone(&self.0);
+        move |disposition| said.lock().unwrap().push(disposition)
+    }
+
+    pub fn take(&self) -> Vec<Disposition> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
 pub struct Scene {
     pub session: Session,
     pub events: Subscription,
     pub script: Script,
+    pub registry: Arc<Registry>,
     pub dir: tempfile::TempDir,
+}
+
+/// A kernel whose user keeps everything in `dir`.
+pub fn kernel_in(dir: &std::path::Path) -> Kernel {
+    Kernel::boot(KernelOptions::new(dir.to_path_buf(), dir.join("agent"))).unwrap()
 }
 
 /// A new session with the scripted model.
@@ -234,11 +255,19 @@ pub async fn scene_with(script: Script, plugin: Plugin, settings: Value) -> Scen
         session,
         events,
         script,
+        registry: Arc::clone(kernel.registry()),
         dir,
     }
 }
 
 impl Scene {
+    /// Another plugin, from now on.
+    pub fn publish(&self, name: &str, plugin: Plugin) {
+        let source = Source::inline(name, Rank::User);
+        let generation = InProcess::new(source, plugin).unwrap();
+        self.registry.publish(Arc::new(generation));
+    }
+
     pub async fn prompt(&self, text: &str) -> PromptEnd {
         let end = self.session.prompt(Prompt::text(text), |_| ());
         tokio::time::timeout(Duration::from_secs(10), end)

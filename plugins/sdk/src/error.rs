@@ -44,6 +44,8 @@ pub mod code {
     pub const NETWORK: &str = "network";
     /// The receiver does not hold the conversation that a request continues; send it whole.
     pub const CONVERSATION_UNKNOWN: &str = "conversation.unknown";
+    /// The session or generation that the call belonged to has ended.
+    pub const STALE: &str = "stale";
     /// Anything else.
     pub const FAILED: &str = "failed";
 }

@@ -11,7 +11,7 @@ use pliant_sdk::message::Message;
 #[derive(Debug)]
 pub struct Prompts<'a> {
     session: &'a Session,
-    stopped: AtomicBool,
+    stopped: Arc<AtomicBool>,
 }
 
 impl<'a> Prompts<'a> {
@@ -19,7 +19,7 @@ impl<'a> Prompts<'a> {
     pub fn to(session: &'a Session) -> Self {
         Self {
             session,
-            stopped: AtomicBool::new(false),
+            stopped: Arc::default(),
         }
     }
 
@@ -61,12 +61,13 @@ impl<'a> Prompts<'a> {
     /// The refusal.
     pub async fn run(&self, prompt: String) -> Result<PromptEnd, PromptError> {
         // A prompt that was stopped before its run began: there was nothing to cancel yet.
-        let accepted = |_| {
-            if self.stopped.load(Ordering::SeqCst) {
-                self.session.cancel();
+        let (stopped, session) = (Arc::clone(&self.stopped), self.session.clone());
+        let preflight = move |_| {
+            if stopped.load(Ordering::SeqCst) {
+                session.cancel();
             }
         };
-        self.session.prompt(Prompt::text(prompt), accepted).await
+        self.session.prompt(Prompt::text(prompt), preflight).await
     }
 
     /// Stops what runs, without waiting for its end.

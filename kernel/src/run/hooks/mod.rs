@@ -2,7 +2,9 @@
 //! (`extensions.md` §3). A file for each group of them; here is what they have in common, and the
 //! events that only notify.
 
+mod context;
 mod message;
+mod provider;
 mod tools;
 
 use std::sync::Arc;
@@ -14,7 +16,9 @@ use tokio_util::sync::CancellationToken;
 use super::RunHost;
 use crate::registry::{Callers, Dispatcher, HookPoint, Snapshot, Source};
 
+pub(super) use context::context;
 pub(super) use message::message_end;
+pub(super) use provider::provider;
 pub(super) use tools::{tool_call, tool_result};
 
 /// Dispatches `point` on the current snapshot; `then` gets the dispatcher if anybody listens.
@@ -46,6 +50,11 @@ where
         Some(dispatcher) => then(dispatcher, nobody).await,
         None => nobody,
     }
+}
+
+/// Whether anybody attached a handler to `point`.
+fn listens<H: RunHost>(host: &H, point: HookPoint) -> bool {
+    !host.registry().snapshot().handlers(point.name()).is_empty()
 }
 
 /// Time for a handler that hears of something after the user gave up.

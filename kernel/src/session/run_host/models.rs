@@ -36,6 +36,14 @@ impl ModelHost for Arc<Shared> {
         }
     }
 
+    fn images_blocked(&self) -> bool {
+        let settings = &self.equipment.settings;
+        settings
+            .get("images.blockImages")
+            .as_bool()
+            .unwrap_or(false)
+    }
+
     fn retry_policy(&self) -> RetryPolicy {
         let settings = &self.equipment.settings;
         let count = |key: &str| settings.count(&format!("retry.{key}"));

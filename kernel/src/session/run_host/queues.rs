@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use pliant_sdk::Message;
+use pliant_sdk::host::BoxFuture;
+use pliant_sdk::{Error, Message};
 
 use crate::run::QueueHost;
 use crate::session::{Delivery, Shared, lock};
@@ -16,9 +17,23 @@ impl QueueHost for Arc<Shared> {
         lock(&self.queues).take(Delivery::FollowUp)
     }
 
-    fn delivered(&self, text: &str) -> Option<(Vec<String>, Vec<String>)> {
-        let mut queues = lock(&self.queues);
-        queues.delivered(text).then(|| queues.shown())
+    fn take_next_turn(&self) -> Vec<Message> {
+        std::mem::take(&mut lock(&self.queues).next_turn)
+    }
+
+    fn arrived(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.outbox.arrived())
+    }
+
+    fn delivered(&self, text: String) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let leave = || lock(&self.queues).delivered(&text);
+            self.change_queues(leave).await;
+        })
+    }
+
+    fn flush_held(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(Shared::flush_held(self))
     }
 
     fn begin_settling(&self, force: bool) -> bool {

@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use pliant_sdk::{Error, Message, Model};
+use pliant_sdk::{Error, Message};
 
-use crate::run::TreeHost;
+use crate::run::{Assembly, TreeHost};
 use crate::session::{Shared, lock};
 use crate::tree::{Compaction, EntryBody, EntryId, Replacement, SessionTree};
 
 impl TreeHost for Arc<Shared> {
     fn store(&self, message: &Arc<Message>) -> Result<(), Error> {
+        if let Message::Custom(custom) = &**message {
+            return self.store_custom(custom);
+        }
         match self.tree().append_message(Arc::clone(message)) {
             Ok(_) => Ok(()),
             Err(error) => Err(Error::failed(error.to_string())),
@@ -51,9 +54,9 @@ impl TreeHost for Arc<Shared> {
         self.tree().context().to_vec()
     }
 
-    fn transcript(&self, model: &Model) -> Vec<Arc<Message>> {
+    fn assemble<T>(&self, work: impl FnOnce(&[Arc<Message>], &mut Assembly) -> T) -> T {
         let tree = self.tree();
-        lock(&self.transcript).update(tree.context(), model)
+        work(tree.context(), &mut lock(&self.assembly))
     }
 
     fn conversation(&self) -> String {

@@ -1,10 +1,13 @@
 //! What handlers, tools and commands ask of their session, by name: a table for each group of
-//! services, and what each kind of call may use (`extensions.md` §5.1).
+//! services, and what each kind of call may use (`extensions.md` §5.1). A session that has ended
+//! answers nobody (§6).
 
+mod messages;
 mod state;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use pliant_sdk::error::code;
 use pliant_sdk::host::BoxFuture;
@@ -45,7 +48,7 @@ impl Allowed {
 }
 
 /// All groups.
-const GROUPS: &[&[Service]] = &[state::SERVICES];
+const GROUPS: &[&[Service]] = &[state::SERVICES, messages::SERVICES];
 
 fn all() -> impl Iterator<Item = &'static Service> {
     GROUPS.iter().copied().flatten()
@@ -100,9 +103,26 @@ impl Actions for Shared {
             let error = Error::unsupported(&format!("the service \"{name}\""));
             return Box::pin(std::future::ready(Err(error)));
         };
-        match service.allowed.check(name, &ask.scope) {
+        let allowed = self
+            .check_open(name)
+            .and_then(|()| service.allowed.check(name, &ask.scope));
+        match allowed {
             Ok(()) => (service.run)(self, ask),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
+    }
+}
+
+impl Shared {
+    fn check_open(&self, service: &str) -> Result<(), Error> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::new(
+                code::STALE,
+                format!(
+                    "{service} asked a session that has ended. Do not keep what a call was given; \"session_start\" tells of the next session."
+                ),
+            ));
+        }
+        Ok(())
     }
 }

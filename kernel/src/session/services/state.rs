@@ -28,7 +28,11 @@ pub(super) const SERVICES: &[Service] = &[
         allowed: Allowed::InCommands,
         run: |session, _| {
             Box::pin(async move {
-                Session(session).wait_idle().await;
+                // A command that was put off until a run had settled would wait for itself.
+                let session = Session(session);
+                if !session.is_settling() {
+                    session.wait_idle().await;
+                }
                 Ok::<_, Error>(Value::Null)
             })
         },

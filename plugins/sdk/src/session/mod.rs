@@ -1,9 +1,15 @@
 //! The session that a handler, tool or command runs in, with types: what it is, and what may be asked
 //! of it (`extensions.md` §5). A file for each group of questions.
 
+mod messages;
 mod state;
 
 use crate::host::Host;
+
+pub use messages::{
+    AppendEntry, MessageDraft, MessageOptions, SendAs, SendMessage, SendUserMessage,
+    UserMessageOptions,
+};
 
 /// The session behind a call. It holds nothing, so what it answers is of the moment.
 #[derive(Debug, Clone, Copy)]

@@ -214,7 +214,7 @@ fn ill_formed_ids_of_the_same_model_are_rewritten_too() {
 
 #[test]
 fn thinking_and_signatures_stay_with_their_model() {
-    // P10
+    // reports P10
     let content = json!([
         {"type": "thinking", "thinking": "t", "thinkingSignature": "sig"},
         {"type": "thinking", "thinking": "", "thinkingSignature": "sig"},

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::message::Content;
+use crate::session::MessageDraft;
 
 /// An event with a typed payload and answer.
 pub trait Hook: DeserializeOwned + Send + 'static {
@@ -25,6 +26,13 @@ macro_rules! hook {
         }
     };
 }
+
+mod request;
+
+pub use request::{
+    AfterProviderResponse, BeforeProviderHeaders, BeforeProviderRequest, ContextAnswer,
+    ContextEvent, ContextWithSystemEvent, HeadersAnswer, ProviderStreamEvent,
+};
 
 /// A tool is about to run (`tool_call`). An error of the handler blocks the call.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -127,6 +135,8 @@ pub struct InputEvent {
     pub images: Option<Vec<Content>>,
     /// `interactive`, `rpc` or `extension`.
     pub source: String,
+    /// `steer` or `followUp`: how it will wait, while a run is active.
+    pub streaming_behavior: Option<String>,
 }
 hook!(InputEvent, "input", InputAnswer);
 
@@ -147,6 +157,57 @@ pub enum InputAnswer {
     },
     /// Consumed; nothing goes to the model.
     Handled,
+}
+
+/// A prompt was accepted and its run is being prepared (`before_agent_start`).
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BeforeAgentStart {
+    /// `user` for a prompt, `custom` for a message of an extension.
+    pub message_type: String,
+    /// What the user said, with `user`.
+    pub prompt: Option<String>,
+    /// Attached images, with `user`.
+    pub images: Option<Vec<Content>>,
+    /// The message, with `custom`.
+    pub message: Option<Value>,
+    /// The system prompt as it stands after the handlers before.
+    pub system_prompt: String,
+    /// What it is built from (`extensions.md` §3.6).
+    pub system_prompt_options: Map<String, Value>,
+}
+hook!(
+    BeforeAgentStart,
+    "before_agent_start",
+    BeforeAgentStartAnswer
+);
+
+/// What a `before_agent_start` handler answers. The default changes nothing.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BeforeAgentStartAnswer {
+    /// Enters after the prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<MessageDraft>,
+    /// Stands for the whole system prompt until the run has ended; the last handler that says one
+    /// decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// The edited event; only `systemPromptOptions` is read back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event: Option<Value>,
+}
+
+impl BeforeAgentStartAnswer {
+    /// Builds the prompt from other options.
+    #[must_use]
+    pub fn with_options(options: Map<String, Value>) -> Self {
+        let event = Some(serde_json::json!({ "systemPromptOptions": options }));
+        Self {
+            event,
+            ..Self::default()
+        }
+    }
 }
 
 /// A session begins (`session_start`). Start background work here, not in the constructor.
