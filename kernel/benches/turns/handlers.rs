@@ -1,4 +1,4 @@
-//! Handlers that do nothing, in a source that costs nothing: what is measured is the calling.
+//! Handlers that do nothing, in sources that cost nothing: what is measured is the calling.
 
 use std::sync::Arc;
 
@@ -13,19 +13,25 @@ struct Idle {
     contributions: Vec<Contribution>,
 }
 
-/// A source with so many handlers of every event.
-pub fn of_every_event(count: usize) -> Arc<dyn Generation> {
-    let events = HookPoint::ALL.iter().map(|point| point.name());
-    let handlers = events.flat_map(|event| (0..count).map(move |_| event));
-    let contribution = |(id, event): (u32, &'static str)| Contribution {
+/// So many sources with a handler of every event each. The two events that show the whole conversation
+/// are left out: what they cost grows with it, and who listens to them wants that.
+pub fn of_every_event(count: usize) -> impl Iterator<Item = Arc<dyn Generation>> {
+    let whole = [HookPoint::Context, HookPoint::ContextWithSystem];
+    let events = HookPoint::ALL
+        .iter()
+        .filter(move |point| !whole.contains(point));
+    let contribution = |(id, point): (u32, &HookPoint)| Contribution {
         id,
         kind: Kind::Hook,
-        name: event.to_owned(),
+        name: point.name().to_owned(),
         spec: Value::Null,
     };
-    Arc::new(Idle {
-        source: Source::inline("idle", Rank::User),
-        contributions: (0..).zip(handlers).map(contribution).collect(),
+    let contributions: Vec<_> = (0..).zip(events).map(contribution).collect();
+    (0..count).map(move |number| -> Arc<dyn Generation> {
+        Arc::new(Idle {
+            source: Source::inline(format!("idle {number}"), Rank::User),
+            contributions: contributions.clone(),
+        })
     })
 }
 

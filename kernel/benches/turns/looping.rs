@@ -74,9 +74,10 @@ pub fn run(turns: &str, handlers: &str) -> ExitCode {
         .tool(Look);
     let source = Source::inline("looping", Rank::User);
     let looping = InProcess::new(source, plugin).expect("every contribution has a name");
+    let looping: Arc<dyn Generation> = Arc::new(looping);
     let idle = handlers::of_every_event(handlers);
-    let sources: Vec<Arc<dyn Generation>> = vec![Arc::new(looping), idle];
-    kernel.registry().publish_all(sources);
+    let sources = idle.chain([looping]);
+    kernel.registry().publish_all(sources.collect());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -162,6 +163,8 @@ impl Wire for Caller {
             number
         };
         let mut writer = MessageWriter::new(request.answer(), &out);
+        // As services do; without it the kernel would have to estimate.
+        writer.message_mut().usage.input = 100;
         if number < self.turns {
             writer.tool_call(ToolCall {
                 id: format!("call_{number}"),

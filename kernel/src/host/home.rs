@@ -24,7 +24,11 @@ impl Home {
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
-        let handle = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let handle = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         match handle {
             Some(handle) => AbortOnDropHandle::new(handle.spawn(work))
                 .await

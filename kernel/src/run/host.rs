@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pliant_sdk::host::Services;
+use pliant_sdk::host::{BoxFuture, Services};
 use pliant_sdk::message::ThinkingLevel;
 use pliant_sdk::provider::StreamOptions;
 use pliant_sdk::{Error, Event, Message, Model};

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use pliant_sdk::host::Services;
 use pliant_sdk::message::ThinkingLevel;
-use pliant_sdk::{Error, Message, Model};
+use pliant_sdk::{Error, Event, Message, Model};
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;

@@ -79,7 +79,7 @@ impl Wire for ScriptedWire {
             .requests
             .lock()
             .unwrap()
-            .push(request.messages.clone());
+            .push(request.messages.to_vec());
         self.0.options.lock().unwrap().push(request.options.clone());
         let reply = self.0.replies.lock().unwrap().pop_front();
         match reply.ok_or_else(|| Error::failed("the script has no reply left"))? {

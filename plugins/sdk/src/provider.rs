@@ -117,7 +117,7 @@ pub struct StreamRequest {
     pub options: StreamOptions,
     /// The transcript: LLM messages only, prompt and tools in system messages (M12). A message that
     /// was part of the previous request of this conversation is the same `Arc`.
-    pub messages: Vec<Arc<Message>>,
+    pub messages: Arc<Vec<Arc<Message>>>,
     cache: Cache,
 }
 
@@ -139,7 +139,7 @@ impl StreamRequest {
         Self {
             model,
             options,
-            messages,
+            messages: Arc::new(messages),
             cache: Cache::default(),
         }
     }
@@ -222,7 +222,8 @@ pub struct Conversations {
 struct Held {
     id: String,
     revision: u64,
-    messages: Vec<Arc<Message>>,
+    /// Shared with the request that is answered; by the next one it is held here alone.
+    messages: Arc<Vec<Arc<Message>>>,
     cache: Cache,
 }
 
@@ -273,17 +274,18 @@ impl Conversations {
             None => Held {
                 id,
                 revision,
-                messages: Vec::new(),
+                messages: Arc::default(),
                 cache: Cache::default(),
             },
         };
         entry.revision = revision;
-        entry.messages.truncate(keep);
-        entry.messages.extend(messages);
+        let held_messages = Arc::make_mut(&mut entry.messages);
+        held_messages.truncate(keep);
+        held_messages.extend(messages);
         let request = StreamRequest {
             model,
             options,
-            messages: entry.messages.clone(),
+            messages: Arc::clone(&entry.messages),
             cache: Arc::clone(&entry.cache),
         };
         held.push(entry);
@@ -346,7 +348,6 @@ impl StreamOut {
             Flow::Stop => Err(Error::cancelled()),
         }
     }
-
 }
 
 impl EventSink for &StreamOut {

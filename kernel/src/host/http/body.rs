@@ -35,9 +35,6 @@ const QUIET_YIELDS: usize = 2;
 /// A server that never pauses is heard this often all the same.
 const BURST_LIMIT: Duration = Duration::from_millis(10);
 
-/// After so many chunks the clock is looked at.
-const CLOCK_EVERY: usize = 16;
-
 /// A response as a stream: its head, then its body.
 pub(super) struct Body {
     head: Option<Vec<u8>>,
@@ -177,15 +174,14 @@ where
     let mut data = Vec::new();
     let mut next = Some(chunks.next().await);
     let started = Instant::now();
-    let mut chunks_read = 0_usize;
     while let Some(chunk) = next {
         match chunk {
             Some(Ok(bytes)) => data.extend_from_slice(&bytes),
             Some(Err(cause)) => return (data, Some(Piece::Failed(cause))),
             None => return (data, Some(Piece::End)),
         }
-        chunks_read += 1;
-        let is_long = || chunks_read.is_multiple_of(CLOCK_EVERY) && started.elapsed() >= BURST_LIMIT;
+        let is_long =
+            || chunks_read.is_multiple_of(CLOCK_EVERY) && started.elapsed() >= BURST_LIMIT;
         if data.len() >= CHUNK_BYTES || is_long() {
             break;
         }

@@ -147,5 +147,5 @@ pub(crate) fn options(value: Value) -> StreamOptions {
 /// The body for a model with these switches.
 pub(crate) fn body(patch: Value, option: Value, list: Value) -> Value {
     let request = StreamRequest::new(model(patch), options(option), messages(list));
-    serde_json::from_slice(&crate::request::build(&request).unwrap().body).unwrap()
+    serde_json::from_slice(crate::request::build(&request).unwrap().http.body()).unwrap()
 }
