@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pliant_sdk::message::Message;
 
 use super::estimate::{context_tokens, message_tokens};
-use super::{CompactionError, FileLists};
+use super::{CompactionError, FileOps};
 use crate::tree::{
     Compaction, EntryBody, EntryId, EntryKind, Projection, Replacement, Selected, SessionTree,
 };
@@ -24,7 +24,7 @@ pub struct Preparation {
     /// Tokens of the context before.
     pub tokens_before: u64,
     /// Files that the summarised part was about.
-    pub files: FileLists,
+    pub files: FileOps,
 }
 
 /// Divides the branch so that about the last `keep_recent_tokens` stay.
@@ -59,10 +59,13 @@ pub fn prepare(
     if history.is_empty() && turn_prefix.is_empty() {
         return Err(CompactionError::Nothing);
     }
-    let summarised = || history.iter().chain(&turn_prefix);
+    let mut files = FileOps::of(history.iter().chain(&turn_prefix));
+    if let Some(noted) = previous.and_then(own_details) {
+        files.take_noted(noted);
+    }
     Ok(Preparation {
         previous_summary: previous.map(|compaction| compaction.summary.clone()),
-        files: FileLists::of(previous.and_then(own_details), summarised()),
+        files,
         first_kept: range
             .entries
             .get(cut.kept_from)

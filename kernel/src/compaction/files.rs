@@ -7,7 +7,18 @@ use pliant_sdk::message::Message;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Paths as the model named them, each in one list only, sorted.
+/// Paths as the model named them, by what was done to them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct FileOps {
+    /// Read.
+    pub read: BTreeSet<String>,
+    /// Written whole.
+    pub written: BTreeSet<String>,
+    /// Changed in part.
+    pub edited: BTreeSet<String>,
+}
+
+/// The same as it is stored and told: each path in one list only.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FileLists {
@@ -17,15 +28,10 @@ pub struct FileLists {
     pub modified_files: BTreeSet<String>,
 }
 
-impl FileLists {
-    /// What an earlier compaction noted, and what the calls of these messages name.
-    pub(super) fn of<'a>(
-        noted: Option<&Value>,
-        messages: impl Iterator<Item = &'a Arc<Message>>,
-    ) -> Self {
-        let mut files = noted
-            .and_then(|noted| Self::deserialize(noted).ok())
-            .unwrap_or_default();
+impl FileOps {
+    /// What the calls of these messages name.
+    pub(super) fn of<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> Self {
+        let mut files = Self::default();
         for message in messages {
             match &**message {
                 Message::Assistant(answer) => {
@@ -37,12 +43,14 @@ impl FileLists {
                 _ => {}
             }
         }
-        let Self {
-            read_files,
-            modified_files,
-        } = &mut files;
-        read_files.retain(|path| !modified_files.contains(path));
         files
+    }
+
+    /// Takes in what an earlier summary of ours noted.
+    pub(super) fn take_noted(&mut self, noted: &Value) {
+        let noted = FileLists::deserialize(noted).unwrap_or_default();
+        self.read.extend(noted.read_files);
+        self.edited.extend(noted.modified_files);
     }
 
     /// Calls that were made inside a call (T21).
@@ -57,8 +65,9 @@ impl FileLists {
 
     fn take(&mut self, tool: &str, path: Option<&Value>) {
         let list = match tool {
-            "read" => &mut self.read_files,
-            "write" | "edit" => &mut self.modified_files,
+            "read" => &mut self.read,
+            "write" => &mut self.written,
+            "edit" => &mut self.edited,
             _ => return,
         };
         if let Some(path) = path.and_then(Value::as_str).filter(|path| !path.is_empty()) {
@@ -66,6 +75,18 @@ impl FileLists {
         }
     }
 
+    /// Each path in one list only.
+    #[must_use]
+    pub fn lists(&self) -> FileLists {
+        let modified_files = &self.written | &self.edited;
+        FileLists {
+            read_files: &self.read - &modified_files,
+            modified_files,
+        }
+    }
+}
+
+impl FileLists {
     /// The lists as the end of a summary; empty ones are left out.
     #[must_use]
     pub fn appendix(&self) -> String {

@@ -2,8 +2,10 @@
 //! settings and the model; asking a model for the summary and storing it is the run's.
 //!
 //! [`cut`](self::prepare) says what stays, `summarize` what a model is asked and what its answer is
-//! worth, `files` which files the summarised part was about, `estimate` how full the context is.
+//! worth, `files` which files the summarised part was about, `estimate` how full the context is, and
+//! `branch` what is told of a branch that is left (§6.7).
 
+pub mod branch;
 mod cut;
 mod estimate;
 mod files;
@@ -23,7 +25,7 @@ use crate::tree::{EntryKind, SessionTree};
 
 pub use cut::{Preparation, prepare};
 pub use estimate::context_tokens;
-pub use files::FileLists;
+pub use files::{FileLists, FileOps};
 pub use settings::CompactionSettings;
 
 /// Why there is no compaction.

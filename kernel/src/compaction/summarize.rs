@@ -17,7 +17,8 @@ const RESULT_UNITS: usize = 2000;
 /// Stands where nothing came before a divided turn.
 const NO_HISTORY: &str = "Nothing came before this turn.";
 
-const FORM: &str = "Use exactly these headings:
+/// What a summary says under which heading.
+pub(super) const HEADINGS: &str = "Use exactly these headings:
 
 ## Goal
 What the user wants to reach; several points if there are several.
@@ -39,12 +40,13 @@ What the user wants to reach; several points if there are several.
 - **The decision**: why it was taken.
 
 ## Next Steps
-1. What comes next, in order.
+1. What comes next, in order.";
 
-## Critical Context
-- Facts, data and references without which the work cannot go on, or \"(none)\".
+const CRITICAL: &str = "## Critical Context
+- Facts, data and references without which the work cannot go on, or \"(none)\".";
 
-Be concise. Keep file paths, function names and error messages exactly as they are.";
+pub(super) const CONCISE: &str =
+    "Be concise. Keep file paths, function names and error messages exactly as they are.";
 
 const FIRST: &str = "Above is a conversation. Write a checkpoint of it from which another model \
 can go on with the work, without having seen the conversation.";
@@ -82,7 +84,8 @@ pub fn history_request(conversation: &str, previous: Option<&str>, focus: Option
         text.push_str(&tagged("previous-summary", previous));
     }
     let task = previous.map_or(FIRST, |_| UPDATE);
-    format!("{text}\n\n{task}\n\n{FORM}{}", focused(focus))
+    let form = format!("{HEADINGS}\n\n{CRITICAL}\n\n{CONCISE}");
+    format!("{text}\n\n{task}\n\n{form}{}", focused(focus))
 }
 
 /// Asks for the summary of the beginning of a divided turn.
@@ -92,11 +95,11 @@ pub fn prefix_request(conversation: &str, focus: Option<&str>) -> String {
     format!("{conversation}\n\n{PREFIX}{}", focused(focus))
 }
 
-fn tagged(tag: &str, text: &str) -> String {
+pub(super) fn tagged(tag: &str, text: &str) -> String {
     format!("<{tag}>\n{text}\n</{tag}>")
 }
 
-fn focused(focus: Option<&str>) -> String {
+pub(super) fn focused(focus: Option<&str>) -> String {
     let focus = focus.map(str::trim).filter(|focus| !focus.is_empty());
     focus.map_or_else(String::new, |focus| {
         format!("\n\nAdditional focus: {focus}")

@@ -44,7 +44,7 @@ impl Talk {
             summary: "S".into(),
             first_kept_entry_id: prepared.first_kept,
             tokens_before: prepared.tokens_before,
-            details: serde_json::to_value(&prepared.files).ok(),
+            details: serde_json::to_value(prepared.files.lists()).ok(),
             ..Compaction::default()
         };
         self.0.append(EntryBody::Compaction(compaction)).unwrap();
@@ -432,12 +432,13 @@ fn files_of_the_calls_and_of_the_last_compaction_are_listed_once() {
     let nested = json!({"calls": [{"name": "write", "arguments": {"path": "a"}}]});
     let list = messages([calls, with(result("4", 1), json!({"nestedCalls": nested}))]);
     let noted = json!({"readFiles": ["a", "z"], "modifiedFiles": []});
-    let files = FileLists::of(Some(&noted), list.iter());
+    let mut files = FileOps::of(&list);
+    files.take_noted(&noted);
     assert_eq!(
-        files.appendix(),
+        files.lists().appendix(),
         "\n\n<read-files>\nb\nz\n</read-files>\n\n<modified-files>\na\nc\n</modified-files>"
     );
-    assert_eq!(FileLists::of(None, [].iter()).appendix(), "");
+    assert_eq!(FileLists::default().appendix(), "");
 }
 
 #[test]
@@ -454,7 +455,7 @@ fn a_plugins_details_are_not_taken_for_file_lists() {
     talk.say(user("b", 10));
     talk.say(answer("c", 10));
     let prepared = prepare(&talk.0, 10).unwrap();
-    assert_eq!(prepared.files, FileLists::default());
+    assert_eq!(prepared.files, FileOps::default());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use pliant_sdk::event::CompactionReason;
 use pliant_sdk::message::StopReason;
 use pliant_sdk::{Error, Event, Message};
 
-use super::compact::{self, Work};
+use super::compact::{self, Ending, Plan, Work};
 use super::driver::RunDriver;
 use super::retry::is_overflow;
 use super::{RunEnd, RunHost};
@@ -54,8 +54,14 @@ pub(super) async fn before_prompt<H: RunHost>(driver: &RunDriver<'_, H>) {
         let mut answers = answers.filter_map(|entry| entry.message());
         answers.find(|m| m.as_assistant().is_some()).cloned()
     });
-    if let Some(answer) = last {
-        let _ = shorten(driver, &answer).await;
+    let Some(answer) = last else { return };
+    let Some((need, settings)) = need(driver, &answer).await else {
+        return;
+    };
+    let again = Need::Overflow { finished: false };
+    // The second failure in a row was told when it happened, and the prompt may fit.
+    if need != again || !driver.host.has_recovered() {
+        let _ = shorten(driver, need, settings, &answer).await;
     }
 }
 
@@ -67,7 +73,7 @@ pub(super) async fn between_turns<H: RunHost>(driver: &RunDriver<'_, H>) {
     };
     let model = host.selection().model;
     if host.look(|tree| compaction::exceeds(tree, &model, &settings)) {
-        compact(driver, settings, CompactionReason::Threshold, false).await;
+        compact(driver, settings, CompactionReason::Threshold).await;
     }
 }
 
@@ -82,35 +88,40 @@ async fn compacts<H: RunHost>(
     if stopped {
         return Ok(false);
     }
-    shorten(driver, answer).await
+    match need(driver, answer).await {
+        Some((need, settings)) => shorten(driver, need, settings, answer).await,
+        None => Ok(false),
+    }
 }
 
-async fn shorten<H: RunHost>(
+async fn need<H: RunHost>(
     driver: &RunDriver<'_, H>,
     answer: &Arc<Message>,
-) -> Result<bool, Error> {
+) -> Option<(Need, CompactionSettings)> {
     let host = driver.host;
-    let Some(settings) = settings(driver).await else {
-        return Ok(false);
-    };
+    let settings = settings(driver).await?;
     let model = host.selection().model;
     let error = answer
         .as_assistant()
         .and_then(|answer| answer.error_message.as_deref());
     let too_large = error.is_some_and(is_overflow);
-    let need = host.look(|tree| compaction::need(tree, answer, &model, &settings, too_large));
-    match need {
-        None => Ok(false),
-        Some(Need::Threshold) => {
-            compact(driver, settings, CompactionReason::Threshold, false).await;
-            Ok(false)
-        }
-        Some(Need::Overflow { finished: true }) => {
-            compact(driver, settings, CompactionReason::Overflow, false).await;
-            Ok(false)
-        }
-        Some(Need::Overflow { finished: false }) => recover(driver, settings, answer).await,
-    }
+    let need = host.look(|tree| compaction::need(tree, answer, &model, &settings, too_large))?;
+    Some((need, settings))
+}
+
+async fn shorten<H: RunHost>(
+    driver: &RunDriver<'_, H>,
+    need: Need,
+    settings: CompactionSettings,
+    answer: &Arc<Message>,
+) -> Result<bool, Error> {
+    let reason = match need {
+        Need::Overflow { finished: false } => return recover(driver, settings, answer).await,
+        Need::Overflow { finished: true } => CompactionReason::Overflow,
+        Need::Threshold => CompactionReason::Threshold,
+    };
+    compact(driver, settings, reason).await;
+    Ok(false)
 }
 
 /// The request did not fit: once between two messages of the user it is made shorter and sent again
@@ -120,48 +131,72 @@ async fn recover<H: RunHost>(
     settings: CompactionSettings,
     answer: &Arc<Message>,
 ) -> Result<bool, Error> {
-    let reason = CompactionReason::Overflow;
-    if !driver.may_recover() {
-        let error = CompactionError::Failed(
-            "the request is too large for the model even though it was compacted. Start a new \
-             session, take a model with a larger context window, or send less at once."
-                .to_owned(),
-        );
-        driver.emit(compact::end(reason, &Err(error), false)).await;
+    let (host, reason) = (driver.host, CompactionReason::Overflow);
+    if host.note_recovery(true) {
+        let ending = Ending {
+            reason,
+            will_retry: false,
+            from_extension: false,
+            outcome: Err(CompactionError::Failed(STILL_TOO_LARGE.to_owned())),
+        };
+        let _ = ending.tell(host, driver.cancel).await;
         return Ok(false);
     }
     driver.omit(answer).await?;
-    Ok(compact(driver, settings, reason, true).await)
+    let Ok(prepared) = compact::prepare(host, &settings) else {
+        let message = NOTHING_TO_SHORTEN.to_owned();
+        driver.emit(Event::Notice { message }).await;
+        return Ok(false);
+    };
+    let plan = Plan {
+        prepared,
+        settings,
+        reason,
+        will_retry: true,
+        instructions: None,
+    };
+    Ok(carry_out(driver, plan).await)
 }
 
-/// Compacts if there is something to summarise; whether it was done.
+const STILL_TOO_LARGE: &str = "the request is too large for the model even though it was compacted. \
+Start a new session, take a model with a larger context window, or send less at once.";
+
+const NOTHING_TO_SHORTEN: &str = "The request is too large for the model, and there is nothing in \
+the conversation that could be summarised. Send less at once, take a model with a larger context \
+window, or lower the setting compaction.keepRecentTokens.";
+
+/// Compacts if there is something to summarise.
 async fn compact<H: RunHost>(
     driver: &RunDriver<'_, H>,
     settings: CompactionSettings,
     reason: CompactionReason,
-    will_retry: bool,
-) -> bool {
+) {
     // One that failed would fail, and cost, at every turn.
     if reason == CompactionReason::Threshold && driver.compaction_failed() {
-        return false;
+        return;
     }
     let Ok(prepared) = compact::prepare(driver.host, &settings) else {
-        return false;
+        return;
     };
-    let work = Work {
-        host: driver.host,
-        driver,
-        cancel: driver.cancel,
+    let plan = Plan {
+        prepared,
         settings,
+        reason,
+        will_retry: false,
+        instructions: None,
     };
-    let outcome = work.run(prepared, reason, None).await;
-    if outcome.is_err() {
+    carry_out(driver, plan).await;
+}
+
+/// Whether it was done.
+async fn carry_out<H: RunHost>(driver: &RunDriver<'_, H>, plan: Plan<'_>) -> bool {
+    let (host, cancel) = (driver.host, driver.cancel);
+    let ending = Work { host, cancel, plan }.run().await;
+    let told = ending.tell(host, cancel).await;
+    if let Err(CompactionError::Failed(_)) = &told {
         driver.note_failed_compaction();
     }
-    driver
-        .emit(compact::end(reason, &outcome, will_retry))
-        .await;
-    outcome.is_ok()
+    told.is_ok()
 }
 
 /// The settings; ones that cannot be used are told once a run, and nothing is compacted.

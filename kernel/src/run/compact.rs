@@ -5,45 +5,39 @@ use std::sync::Arc;
 
 use pliant_sdk::Event;
 use pliant_sdk::event::{CompactionReason, CompactionResult};
-use pliant_sdk::message::{Message, Usage};
+use pliant_sdk::message::Message;
 use tokio_util::sync::CancellationToken;
 
 use super::RunHost;
 use super::convert::convert;
-use super::driver::RunDriver;
-use super::summary::Summarizer;
-use crate::agent::Driver;
+use super::hooks::{self, Supplied};
+use super::summary::{NoSummary, Purpose, Summarizer};
 use crate::compaction::{
     self, CompactionError, CompactionSettings, Preparation, context_tokens, summarize,
 };
-use crate::tree::Compaction;
+use crate::tree::{Compaction, Entry, EntryBody};
 
-/// Compacts because the user wants it (R25). The second value is the event that ends what was begun.
+/// Compacts because the user wants it (R25). The end is still to be told.
+///
+/// # Errors
+/// Why none was begun; nothing was told then.
 pub async fn compact<H: RunHost>(
     host: &H,
     instructions: Option<&str>,
     cancel: &CancellationToken,
-) -> (Result<CompactionResult, CompactionError>, Option<Event>) {
-    let driver = RunDriver::new(host, cancel);
+) -> Result<Ending, CompactionError> {
     let model = host.selection().model;
-    let prepared = match host.compaction_settings(&model) {
-        Ok(settings) => prepare(host, &settings).map(|prepared| (prepared, settings)),
-        Err(error) => Err(CompactionError::Failed(error.to_string())),
-    };
-    let (prepared, settings) = match prepared {
-        Ok(prepared) => prepared,
-        Err(error) => return (Err(error), None),
-    };
-    let reason = CompactionReason::Manual;
-    let work = Work {
-        host,
-        driver: &driver,
-        cancel,
+    let settings = host
+        .compaction_settings(&model)
+        .map_err(|error| CompactionError::Failed(error.to_string()))?;
+    let plan = Plan {
+        prepared: prepare(host, &settings)?,
         settings,
+        reason: CompactionReason::Manual,
+        will_retry: false,
+        instructions,
     };
-    let outcome = work.run(prepared, reason, instructions).await;
-    let end = end(reason, &outcome, false);
-    (outcome, Some(end))
+    Ok(Work { host, cancel, plan }.run().await)
 }
 
 /// Divides the branch as it is now.
@@ -54,90 +48,143 @@ pub(super) fn prepare<H: RunHost>(
     host.look(|tree| compaction::prepare(tree, settings.keep_recent_tokens))
 }
 
-/// The event that ends a compaction.
-pub(super) fn end(
-    reason: CompactionReason,
-    outcome: &Result<CompactionResult, CompactionError>,
-    will_retry: bool,
-) -> Event {
-    let error = outcome.as_ref().err();
-    let aborted = error == Some(&CompactionError::Aborted);
-    Event::CompactionEnd {
-        reason,
-        result: outcome.as_ref().ok().cloned(),
-        aborted,
-        will_retry: will_retry && outcome.is_ok(),
-        error_message: error.filter(|_| !aborted).map(ToString::to_string),
+/// A compaction that is to be done.
+pub(super) struct Plan<'a> {
+    pub(super) prepared: Preparation,
+    pub(super) settings: CompactionSettings,
+    pub(super) reason: CompactionReason,
+    /// The request that did not fit follows.
+    pub(super) will_retry: bool,
+    /// What the user wants the summary to keep in mind.
+    pub(super) instructions: Option<&'a str>,
+}
+
+/// A compaction that is over, before anybody was told.
+#[derive(Debug)]
+pub struct Ending {
+    pub(super) reason: CompactionReason,
+    /// The request that did not fit was to follow.
+    pub(super) will_retry: bool,
+    /// A plugin wrote the summary.
+    pub(super) from_extension: bool,
+    pub(super) outcome: Result<CompactionResult, CompactionError>,
+}
+
+impl Ending {
+    /// Tells subscribers how it ended, then handlers if it failed.
+    ///
+    /// # Errors
+    /// Why the conversation was not compacted.
+    pub async fn tell<H: RunHost>(
+        self,
+        host: &H,
+        cancel: &CancellationToken,
+    ) -> Result<CompactionResult, CompactionError> {
+        hooks::announce(host, self.event()).await;
+        if let Err(error) = &self.outcome {
+            hooks::compact_failed(host, cancel, &self, error).await;
+            host.publish_reports().await;
+        }
+        self.outcome
+    }
+
+    fn event(&self) -> Event {
+        let error = self.outcome.as_ref().err();
+        let aborted = error == Some(&CompactionError::Aborted);
+        Event::CompactionEnd {
+            reason: self.reason,
+            result: self.outcome.as_ref().ok().cloned(),
+            aborted,
+            will_retry: self.will_retry && self.outcome.is_ok(),
+            error_message: error.filter(|_| !aborted).map(ToString::to_string),
+        }
     }
 }
 
 /// What a compaction works with.
 pub(super) struct Work<'a, H> {
     pub(super) host: &'a H,
-    pub(super) driver: &'a RunDriver<'a, H>,
     pub(super) cancel: &'a CancellationToken,
-    pub(super) settings: CompactionSettings,
+    pub(super) plan: Plan<'a>,
 }
 
 impl<H: RunHost> Work<'_, H> {
-    /// Writes the summary and stores it.
-    pub(super) async fn run(
-        &self,
-        prepared: Preparation,
-        reason: CompactionReason,
-        instructions: Option<&str>,
-    ) -> Result<CompactionResult, CompactionError> {
-        self.driver.emit(Event::CompactionStart { reason }).await;
-        let summarizer = Summarizer::new(self.host, self.driver, self.cancel, reason);
-        let (summary, usage) = self.summarize(&summarizer, &prepared, instructions).await?;
-        // An abort that came with the last word of the summary still means that the user wants none.
-        if self.cancel.is_cancelled() {
-            return Err(CompactionError::Aborted);
-        }
-        let details = serde_json::to_value(&prepared.files).ok();
-        let compaction = Compaction {
-            summary: summary + &prepared.files.appendix(),
-            first_kept_entry_id: prepared.first_kept,
-            tokens_before: prepared.tokens_before,
-            details,
-            usage: Some(usage),
-            ..Compaction::default()
+    /// Lets handlers have their say, writes the summary unless one of them did, and stores it.
+    pub(super) async fn run(self) -> Ending {
+        let Self { host, cancel, plan } = &self;
+        let reason = plan.reason;
+        hooks::announce(*host, Event::CompactionStart { reason }).await;
+        // Made before the handlers run: they may choose another model (R37).
+        let mut summarizer = Summarizer::new(*host, cancel, Purpose::Compaction(reason));
+        let supplied = hooks::before_compact(*host, cancel, plan).await;
+        let from_extension = matches!(supplied, Supplied::Compaction(_));
+        let compaction = match supplied {
+            Supplied::Cancel => Err(CompactionError::Aborted),
+            Supplied::Compaction(compaction) => Ok(*compaction),
+            Supplied::Nothing => self.written(&mut summarizer).await,
         };
-        self.store(compaction)
+        let outcome = match compaction.and_then(|compaction| self.store(compaction)) {
+            Ok((entry, result)) => {
+                hooks::compacted(*host, cancel, plan, &entry, from_extension).await;
+                Ok(result)
+            }
+            Err(error) => {
+                summarizer.store_loss().await;
+                Err(error)
+            }
+        };
+        Ending {
+            reason,
+            will_retry: plan.will_retry,
+            from_extension,
+            outcome,
+        }
     }
 
-    async fn summarize(
+    async fn written(
         &self,
-        summarizer: &Summarizer<'_, H>,
-        prepared: &Preparation,
-        instructions: Option<&str>,
-    ) -> Result<(String, Usage), CompactionError> {
+        summarizer: &mut Summarizer<'_, H>,
+    ) -> Result<Compaction, CompactionError> {
+        let Preparation {
+            files,
+            first_kept,
+            tokens_before,
+            ..
+        } = &self.plan.prepared;
+        let summary = self.summarize(summarizer).await?;
+        let files = files.lists();
+        Ok(Compaction {
+            summary: summary + &files.appendix(),
+            first_kept_entry_id: first_kept.clone(),
+            tokens_before: *tokens_before,
+            details: serde_json::to_value(&files).ok(),
+            usage: Some(summarizer.spent().cloned().unwrap_or_default()),
+            ..Compaction::default()
+        })
+    }
+
+    async fn summarize(&self, summarizer: &mut Summarizer<'_, H>) -> Result<String, NoSummary> {
+        let prepared = &self.plan.prepared;
+        let focus = self.plan.instructions;
         let room = self.room(summarizer.model().context_window);
         let told = |messages: &[Arc<Message>]| {
             let sent: Vec<_> = messages.iter().filter_map(convert).collect();
             summarize::conversation(&sent, room)
         };
         let previous = prepared.previous_summary.as_deref();
-        let mut usage = Usage::default();
         let mut history = previous.map(str::to_owned);
         if !prepared.history.is_empty() {
             let conversation = told(&prepared.history);
-            let text = summarize::history_request(&conversation, previous, instructions);
-            let (summary, cost) = summarizer.ask(&text).await?;
-            (history, usage) = (Some(summary), cost);
+            let text = summarize::history_request(&conversation, previous, focus);
+            history = Some(summarizer.ask(&text).await?);
         }
         if prepared.turn_prefix.is_empty() {
-            return Ok((history.unwrap_or_default(), usage));
+            return Ok(history.unwrap_or_default());
         }
         let conversation = told(&prepared.turn_prefix);
-        let text = summarize::prefix_request(&conversation, instructions);
-        let (prefix, cost) = summarizer.ask(&text).await?;
-        if prepared.history.is_empty() {
-            usage = cost;
-        } else {
-            usage.add(&cost);
-        }
-        Ok((summarize::merged(history.as_deref(), &prefix), usage))
+        let text = summarize::prefix_request(&conversation, focus);
+        let prefix = summarizer.ask(&text).await?;
+        Ok(summarize::merged(history.as_deref(), &prefix))
     }
 
     /// Bytes of conversation that a request for a summary may hold. Three of them are a token at the
@@ -147,12 +194,19 @@ impl<H: RunHost> Work<'_, H> {
             return usize::MAX;
         }
         let tokens = window
-            .saturating_sub(self.settings.reserve_tokens)
+            .saturating_sub(self.plan.settings.reserve_tokens)
             .max(window / 2);
         usize::try_from(tokens.saturating_mul(3)).unwrap_or(usize::MAX)
     }
 
-    fn store(&self, compaction: Compaction) -> Result<CompactionResult, CompactionError> {
+    /// An abort that came with the last word of the summary still means that the user wants none.
+    fn store(
+        &self,
+        compaction: Compaction,
+    ) -> Result<(Arc<Entry>, CompactionResult), CompactionError> {
+        if self.cancel.is_cancelled() {
+            return Err(CompactionError::Aborted);
+        }
         let mut result = CompactionResult {
             summary: compaction.summary.clone(),
             first_kept_entry_id: String::new(),
@@ -162,12 +216,22 @@ impl<H: RunHost> Work<'_, H> {
             details: compaction.details.clone(),
         };
         let kept = compaction.first_kept_entry_id.clone();
-        let id = self
+        let entry = self
             .host
-            .append_compaction(compaction)
+            .append(EntryBody::Compaction(compaction))
             .map_err(|error| CompactionError::Failed(error.to_string()))?;
-        result.first_kept_entry_id = kept.unwrap_or(id).as_str().to_owned();
+        let kept = kept.as_ref().unwrap_or(entry.id());
+        result.first_kept_entry_id = kept.as_str().to_owned();
         result.estimated_tokens_after = self.host.look(context_tokens);
-        Ok(result)
+        Ok((entry, result))
+    }
+}
+
+impl From<NoSummary> for CompactionError {
+    fn from(reason: NoSummary) -> Self {
+        match reason {
+            NoSummary::Aborted => Self::Aborted,
+            NoSummary::Failed(reason) => Self::Failed(reason),
+        }
     }
 }

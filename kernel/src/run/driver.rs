@@ -34,9 +34,6 @@ struct TurnState {
     begins: bool,
     /// Times the failed answer was asked for again (R7, R8).
     attempts: u32,
-    /// The conversation was compacted because a request did not fit, and nothing good came since
-    /// (R22, R23).
-    recovered: bool,
     /// A compaction failed in this run.
     compaction_failed: bool,
 }
@@ -58,7 +55,6 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
                 prompt,
                 begins: true,
                 attempts: 0,
-                recovered: false,
                 compaction_failed: false,
             }),
         }
@@ -149,11 +145,6 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
         self.cancel.is_cancelled()
     }
 
-    /// Whether a request that did not fit may be made shorter: once until something good comes (R22).
-    pub(super) fn may_recover(&self) -> bool {
-        !std::mem::replace(&mut self.lock().recovered, true)
-    }
-
     pub(super) fn compaction_failed(&self) -> bool {
         self.lock().compaction_failed
     }
@@ -198,7 +189,7 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
         let Message::User(user) = &**message else {
             return;
         };
-        self.lock().recovered = false;
+        self.host.note_recovery(false);
         self.host.delivered(user.content.joined_text("")).await;
     }
 }
@@ -242,7 +233,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
             !matches!(answer.stop_reason, StopReason::Error | StopReason::Length)
         };
         if answer.is_some_and(good) {
-            self.lock().recovered = false;
+            self.host.note_recovery(false);
         }
         Ok(message)
     }

@@ -13,7 +13,7 @@ use super::{Assembly, Loadout, RetryPolicy};
 use crate::compaction::CompactionSettings;
 use crate::models::ModelClient;
 use crate::registry::{HandlerFailure, Registry, Snapshot, Source};
-use crate::tree::{Compaction, EntryId, SessionTree};
+use crate::tree::{Entry, EntryBody, SessionTree};
 
 /// The session of a run: a cheap handle, which what goes on beside the run takes along.
 pub trait RunHost: PluginHost + TreeHost + QueueHost + ModelHost + Clone + 'static {
@@ -50,8 +50,8 @@ pub trait TreeHost: Send + Sync {
     /// When it cannot be written; nothing changed then (S12).
     fn store(&self, message: &Arc<Message>) -> Result<(), Error>;
 
-    /// Leaves a stored message out of later requests, and answers the entries that say so, as they
-    /// are stored (R9).
+    /// Leaves a stored answer and the results of its calls out of later requests, and answers the
+    /// entries that say so, as they are stored (R9).
     ///
     /// # Errors
     /// When it cannot be written; nothing changed then (S12).
@@ -60,11 +60,21 @@ pub trait TreeHost: Send + Sync {
     /// Looks at the session's tree.
     fn look<T>(&self, look: impl FnOnce(&SessionTree) -> T) -> T;
 
-    /// Stores a compaction at the end of the branch and answers its id.
+    /// Changes the session's tree, in one step for everybody else.
+    fn change<T>(&self, change: impl FnOnce(&mut SessionTree) -> T) -> T;
+
+    /// Stores an entry at the end of the branch.
     ///
     /// # Errors
     /// When it cannot be written; nothing changed then (S12).
-    fn append_compaction(&self, compaction: Compaction) -> Result<EntryId, Error>;
+    fn append(&self, body: EntryBody) -> Result<Arc<Entry>, Error>;
+
+    /// Whether the conversation was compacted because a request did not fit, and nothing good came
+    /// since (R22, R23).
+    fn has_recovered(&self) -> bool;
+
+    /// Notes that, and answers what was noted before.
+    fn note_recovery(&self, recovered: bool) -> bool;
 
     /// What was stored so far has to reach the disk; nobody waits for it.
     fn run_boundary(&self);
@@ -130,6 +140,10 @@ pub trait ModelHost: Send + Sync {
     /// # Errors
     /// When the settings are wrong.
     fn compaction_settings(&self, model: &Model) -> Result<CompactionSettings, Error>;
+
+    /// Room that a request for the summary of a branch leaves in the model's window, if the settings
+    /// say so.
+    fn branch_summary_reserve(&self) -> Option<u64>;
 
     /// The executable tools and the prompt sections in force, from a snapshot of the registry.
     fn loadout(&self, snapshot: &Arc<Snapshot>) -> Arc<Loadout>;

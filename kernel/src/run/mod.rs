@@ -12,6 +12,8 @@ mod retry;
 mod settle;
 mod summary;
 
+mod navigate;
+
 mod convert;
 mod hooks;
 mod images;
@@ -26,9 +28,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent;
 
-pub use compact::compact;
+pub use compact::{Ending, compact};
 pub use host::{ModelHost, PluginHost, QueueHost, RunHost, Selection, TreeHost};
 pub use loadout::{Loadout, ToolServices};
+pub use navigate::{Arrival, NavigateError, NavigateOptions, navigate};
 pub use repair::{Transcript, repair_notice};
 pub use request::{Assembly, RequestView};
 pub use retry::{RetryPolicy, is_overflow, is_retryable};

@@ -11,40 +11,53 @@ use pliant_sdk::provider::StreamOptions;
 use pliant_sdk::{Error, Event, Model};
 use tokio_util::sync::CancellationToken;
 
-use super::driver::RunDriver;
 use super::{RetryPolicy, RunHost, Selection, hooks};
-use crate::agent::{Answer, Driver};
-use crate::compaction::{CompactionError, summarize};
+use crate::agent::Answer;
+use crate::compaction::summarize;
 use crate::models::ModelRequest;
-use crate::tree::Ids;
+use crate::tree::{EntryBody, Ids, UsageEntry};
 
 /// Events of an answer that are taken, and thrown away, at once.
 const BATCH: usize = 256;
 
-/// Asks for the summaries of one compaction. Model and settings are those of its beginning (R37).
+/// What a summary is for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Purpose {
+    /// A compaction, and why there is one.
+    Compaction(CompactionReason),
+    /// A branch that is left.
+    BranchSummary,
+}
+
+/// Why there is no summary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum NoSummary {
+    /// The user gave up.
+    Aborted,
+    /// A sentence for the user.
+    Failed(String),
+}
+
+/// Asks for the summaries of one compaction or navigation. Model and settings are those of its
+/// beginning (R37).
 pub(super) struct Summarizer<'a, H> {
     host: &'a H,
-    driver: &'a RunDriver<'a, H>,
     cancel: &'a CancellationToken,
     selection: Selection,
     policy: RetryPolicy,
-    reason: CompactionReason,
+    purpose: Purpose,
+    spent: Option<Usage>,
 }
 
 impl<'a, H: RunHost> Summarizer<'a, H> {
-    pub(super) fn new(
-        host: &'a H,
-        driver: &'a RunDriver<'a, H>,
-        cancel: &'a CancellationToken,
-        reason: CompactionReason,
-    ) -> Self {
+    pub(super) fn new(host: &'a H, cancel: &'a CancellationToken, purpose: Purpose) -> Self {
         Self {
             host,
-            driver,
             cancel,
             selection: host.selection(),
             policy: host.retry_policy(),
-            reason,
+            purpose,
+            spent: None,
         }
     }
 
@@ -52,11 +65,16 @@ impl<'a, H: RunHost> Summarizer<'a, H> {
         &self.selection.model
     }
 
-    /// The summary, and what it cost. A failure that may pass is tried again.
-    pub(super) async fn ask(&self, text: &str) -> Result<(String, Usage), CompactionError> {
+    /// What all answers so far have cost, those that were no summary among them.
+    pub(super) fn spent(&self) -> Option<&Usage> {
+        self.spent.as_ref()
+    }
+
+    /// The summary. A failure that may pass is tried again.
+    pub(super) async fn ask(&mut self, text: &str) -> Result<String, NoSummary> {
         let mut attempts = 0;
         let answer = loop {
-            let answer = match self.answer(text).await {
+            let answer = match self.paid_answer(text).await {
                 Some(answer) if self.policy.allows(attempts, &answer) => answer,
                 other => break other,
             };
@@ -66,36 +84,69 @@ impl<'a, H: RunHost> Summarizer<'a, H> {
             }
         };
         if attempts > 0 {
-            self.driver.emit(Event::SummarizationRetryFinished).await;
+            hooks::announce(self.host, Event::SummarizationRetryFinished).await;
         }
-        let answer = answer.ok_or(CompactionError::Aborted)?;
-        let summary = summarize::accepted(&answer).map_err(CompactionError::Failed)?;
-        Ok((summary, answer.usage))
+        let answer = answer.ok_or(NoSummary::Aborted)?;
+        summarize::accepted(&answer).map_err(NoSummary::Failed)
+    }
+
+    /// What was paid for nothing stays in the session's sum (S2.3): an entry that no model sees.
+    pub(super) async fn store_loss(&self) {
+        let Some(usage) = self.spent.clone() else {
+            return;
+        };
+        let kind = match self.purpose {
+            Purpose::Compaction(_) => "compaction",
+            Purpose::BranchSummary => "branch_summary",
+        };
+        let entry = EntryBody::Usage(UsageEntry {
+            kind: kind.to_owned(),
+            provider: self.selection.model.provider.clone(),
+            model: self.selection.model.id.clone(),
+            usage,
+            note: Some("a summary that was not used".to_owned()),
+        });
+        // A session that cannot be written says so with the next message.
+        if let Ok(entry) = self.host.append(entry)
+            && let Ok(entry) = serde_json::to_value(&entry)
+        {
+            hooks::announce(self.host, Event::EntryAppended { entry }).await;
+        }
     }
 
     /// Waits for the next attempt; false when the user does not want to.
     async fn wait(&self, attempt: u32, failed: AssistantMessage) -> bool {
         let delay = self.policy.delay(attempt);
-        self.driver
-            .emit(Event::SummarizationRetryScheduled {
-                attempt,
-                max_attempts: self.policy.max_retries,
-                delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
-                error_message: failed.error_message.unwrap_or_default(),
-            })
-            .await;
+        let scheduled = Event::SummarizationRetryScheduled {
+            attempt,
+            max_attempts: self.policy.max_retries,
+            delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+            error_message: failed.error_message.unwrap_or_default(),
+        };
+        hooks::announce(self.host, scheduled).await;
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => return false,
             () = tokio::time::sleep(delay) => {}
         }
-        self.driver
-            .emit(Event::SummarizationRetryAttemptStart {
-                source: SummarySource::Compaction,
-                reason: Some(self.reason),
-            })
-            .await;
+        let (source, reason) = match self.purpose {
+            Purpose::Compaction(reason) => (SummarySource::Compaction, Some(reason)),
+            Purpose::BranchSummary => (SummarySource::BranchSummary, None),
+        };
+        let start = Event::SummarizationRetryAttemptStart { source, reason };
+        hooks::announce(self.host, start).await;
         true
+    }
+
+    async fn paid_answer(&mut self, text: &str) -> Option<AssistantMessage> {
+        let answer = self.answer(text).await?;
+        match &mut self.spent {
+            // Nothing is not a summand: a sum is the provider's own figure if all its parts are (M4).
+            _ if answer.usage == Usage::default() => {}
+            Some(spent) => spent.add(&answer.usage),
+            spent => *spent = Some(answer.usage.clone()),
+        }
+        Some(answer)
     }
 
     /// One attempt; `None` when it was aborted.

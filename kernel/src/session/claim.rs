@@ -145,7 +145,6 @@ impl Claims {
     ///
     /// # Errors
     /// Who has it instead; [`Standing::Free`] means such a prompt.
-    #[allow(dead_code, reason = "navigation is built beside this")]
     pub(super) fn claim_for_navigation(self: &Arc<Self>) -> Result<Claimed, Standing> {
         self.claim_as(Holder::Navigation, |place| place.passing == 0)
     }
@@ -199,13 +198,13 @@ impl Claims {
 
     /// Puts something off until the run that is settling has settled; gives it back if none is,
     /// or if the session ends with it.
-    pub(super) fn defer(&self, asked: Asked) -> Result<(), Asked> {
+    pub(super) fn defer(&self, asked: Asked) -> Option<Asked> {
         let mut place = self.place();
         if place.closed || !matches!(place.holder, Holder::Settling) {
-            return Err(asked);
+            return Some(asked);
         }
         place.deferred.push_back(asked);
-        Ok(())
+        None
     }
 
     /// Does something while a run is active and cannot begin to settle; `None` when none is.
@@ -241,6 +240,12 @@ impl Claims {
     /// Returns when nobody has the session.
     pub(super) async fn idle(&self) {
         self.until(|holder| matches!(holder, Holder::Nobody)).await;
+    }
+
+    /// Returns when no run is settling.
+    pub(super) async fn settled(&self) {
+        self.until(|holder| !matches!(holder, Holder::Settling))
+            .await;
     }
 
     async fn until(&self, reached: impl Fn(&Holder) -> bool) {

@@ -3,6 +3,7 @@
 use pliant_sdk::event::CompactionResult;
 
 use super::Session;
+use super::claim::Standing;
 use crate::compaction::CompactionError;
 use crate::run;
 
@@ -18,22 +19,21 @@ impl Session {
     ) -> Result<CompactionResult, CompactionError> {
         self.abort().await;
         let claimed = loop {
-            if let Ok(claimed) = self.0.claims.claim_for_compaction() {
-                break claimed;
+            match self.0.claims.claim_for_compaction() {
+                Ok(claimed) => break claimed,
+                Err(Standing::Closed) => return Err(CompactionError::Aborted),
+                Err(_) => self.wait_idle().await,
             }
-            self.wait_idle().await;
         };
         if self.model().is_none() {
             return Err(CompactionError::NoModel);
         }
-        let (outcome, end) = run::compact(&self.0, instructions, &claimed.cancel).await;
+        let ending = run::compact(&self.0, instructions, &claimed.cancel).await;
         self.0.run_boundary();
         let _held = self.0.flush_held().await;
         // Whoever hears of the end finds the session idle (R26).
+        let cancel = claimed.cancel.clone();
         drop(claimed);
-        if let Some(end) = end {
-            self.0.subscribers.publish(end).await;
-        }
-        outcome
+        ending?.tell(&self.0, &cancel).await
     }
 }

@@ -56,7 +56,7 @@ impl Session {
             }
             Way::Starts(message) => {
                 let asked = Asked {
-                    trigger: Trigger::Message(Message::Custom(message)),
+                    trigger: Trigger::Message(Box::new(Message::Custom(message))),
                     preflight: Preflight::default(),
                     sender: sender.clone(),
                 };

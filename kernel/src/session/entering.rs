@@ -34,7 +34,7 @@ pub(super) enum Trigger {
     /// A prompt that has passed them and found the session changed meanwhile.
     Passed(Prompt),
     /// A message of a plugin, which passes no stages (R2).
-    Message(Message),
+    Message(Box<Message>),
 }
 
 /// Who wants to know what becomes of a prompt. Told once: telling uses it up (P2).
@@ -66,13 +66,13 @@ pub(super) enum Entered {
 /// A run that is about to begin.
 pub(super) struct Starting {
     claimed: Claimed,
-    message: Message,
+    trigger: Trigger,
     preflight: Preflight,
 }
 
 /// One attempt to get in.
 enum Attempt {
-    Run(Claimed, Message),
+    Run(Claimed, Trigger),
     Handled,
     Queued,
     /// The session began to settle meanwhile.
@@ -90,16 +90,16 @@ impl Session {
                 preflight,
                 sender,
             } = match self.0.claims.defer(asked) {
-                Ok(()) => return Ok(Entered::Deferred),
-                Err(asked) => asked,
+                None => return Ok(Entered::Deferred),
+                Some(asked) => asked,
             };
             let attempt = self.attempt(trigger).await;
             self.0.publish_reports().await;
             match attempt {
-                Ok(Attempt::Run(claimed, message)) => {
+                Ok(Attempt::Run(claimed, trigger)) => {
                     return Ok(Entered::Run(Starting {
                         claimed,
-                        message,
+                        trigger,
                         preflight,
                     }));
                 }
@@ -126,10 +126,10 @@ impl Session {
     pub(super) async fn drive(&self, starting: Starting) -> PromptEnd {
         let Starting {
             mut claimed,
-            message,
+            trigger,
             preflight,
         } = starting;
-        let end = self.run(&claimed, message, preflight).await;
+        let end = self.run(&claimed, trigger, preflight).await;
         loop {
             self.0.outbox.arrived().await;
             let Some(asked) = claimed.next_deferred() else {
@@ -149,9 +149,9 @@ impl Session {
         } = asked;
         let event = trigger.service();
         let failure = match self.start_of(trigger).await {
-            Ok(Some(message)) => {
+            Ok(Some(trigger)) => {
                 claimed.run_again();
-                self.run(claimed, message, preflight).await.failure
+                self.run(claimed, trigger, preflight).await.failure
             }
             Ok(None) => {
                 preflight.tell(Disposition::Handled);
@@ -169,15 +169,16 @@ impl Session {
     }
 
     /// What a run begins with that was put off; `None` when a command or handler has dealt with it.
-    async fn start_of(&self, trigger: Trigger) -> Result<Option<Message>, PromptError> {
+    async fn start_of(&self, trigger: Trigger) -> Result<Option<Trigger>, PromptError> {
         let Some((trigger, _passing)) = self.pass(trigger).await? else {
             return Ok(None);
         };
         self.readiness().check()?;
-        Ok(Some(trigger.into_message(self.0.now())))
+        Ok(Some(trigger))
     }
 
-    async fn run(&self, claimed: &Claimed, message: Message, preflight: Preflight) -> PromptEnd {
+    async fn run(&self, claimed: &Claimed, trigger: Trigger, preflight: Preflight) -> PromptEnd {
+        let message = trigger.into_message(self.0.now());
         let started = || preflight.tell(Disposition::Started);
         let end = run::run(&self.0, message, &claimed.cancel, started).await;
         PromptEnd {
@@ -218,7 +219,7 @@ impl Session {
                     None => return Ok(Attempt::Late(trigger)),
                 },
             };
-            return Ok(Attempt::Run(claimed, trigger.into_message(self.0.now())));
+            return Ok(Attempt::Run(claimed, trigger));
         }
     }
 
@@ -228,7 +229,7 @@ impl Session {
             Trigger::Prompt(prompt) | Trigger::Passed(prompt) => prompt,
             Trigger::Message(message) => {
                 let queued = self.0.claims.while_running(|| {
-                    lock(&self.0.queues).push_unseen(Delivery::Steer, message.clone());
+                    lock(&self.0.queues).push_unseen(Delivery::Steer, (*message).clone());
                 });
                 return Ok(queued.is_none().then_some(Trigger::Message(message)));
             }
@@ -309,7 +310,7 @@ impl Trigger {
     fn into_message(self, now_ms: i64) -> Message {
         match self {
             Self::Prompt(prompt) | Self::Passed(prompt) => user_message(&prompt, now_ms),
-            Self::Message(message) => message,
+            Self::Message(message) => *message,
         }
     }
 

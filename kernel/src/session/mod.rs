@@ -7,9 +7,12 @@ mod custom;
 mod disk;
 mod entering;
 mod events;
+mod name;
+mod navigate;
 mod outbox;
 mod queue;
 mod queueing;
+mod reading;
 mod run_host;
 mod services;
 mod state;
@@ -191,6 +194,7 @@ impl Session {
                 model,
                 level,
                 loadout: None,
+                recovered: false,
             }),
             queues: Mutex::new(Queues::new(modes.0, modes.1)),
             announcing: tokio::sync::Mutex::default(),
@@ -269,7 +273,7 @@ impl Session {
         self.0.claims.idle().await;
     }
 
-    /// Whether nothing has the session: no run, no compaction (R52). A run that is settling no longer
+    /// Whether nothing has the session: no run, no compaction, no navigation (R52). A run that is settling no longer
     /// has it (R3).
     #[must_use]
     pub fn is_idle(&self) -> bool {

@@ -18,6 +18,9 @@ pub(super) struct State {
     pub(super) model: Option<Model>,
     pub(super) level: ThinkingLevel,
     pub(super) loadout: Option<Arc<Loadout>>,
+    /// The conversation was compacted because a request did not fit, and nothing good came since
+    /// (R22, R23).
+    pub(super) recovered: bool,
 }
 
 impl State {

@@ -63,6 +63,7 @@ pub use header::Header;
 pub use ids::{EntryId, Ids, SessionId};
 pub use lease::{Lease, LeaseError, LeaseHolder};
 pub use listing::{Listed, list, list_files};
+pub use navigate::Destination;
 pub use nodes::{Node, Nodes};
 pub use projection::{ModelRef, Projection, Selected, Settings};
 pub use storage::{SyncPolicy, Syncer};

@@ -10,6 +10,15 @@ use super::{
     BranchSummary, Entry, EntryBody, EntryId, Projection, SessionTree, Settings, TreeError,
 };
 
+/// A place that a user goes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination {
+    /// What the next entry will follow.
+    pub leaf: Option<EntryId>,
+    /// What he said there, to be said better.
+    pub editor_text: Option<String>,
+}
+
 /// The leaf and its branch.
 impl SessionTree {
     /// The entry that the next one will follow; `None` before the first.
@@ -29,27 +38,44 @@ impl SessionTree {
         Ok(())
     }
 
-    /// Goes to an entry as a user means it: to a message of his own, or one that an extension wrote
-    /// in his place, by standing before it with its text in the editor; else by standing at it (R40).
-    /// Writes nothing.
+    /// Where a user who goes to an entry wants to stand: before a message of his own, or one that an
+    /// extension wrote in his place, with its text in the editor; else at the entry (R40).
     ///
     /// # Errors
-    /// [`TreeError::UnknownEntry`]; the leaf then stays.
-    pub fn navigate(&mut self, target: &EntryId) -> Result<Option<String>, TreeError> {
+    /// [`TreeError::UnknownEntry`].
+    pub fn destination(&self, target: &EntryId) -> Result<Destination, TreeError> {
         let entry = self
             .entry(target)
             .ok_or_else(|| TreeError::UnknownEntry { id: target.clone() })?;
         let text = match entry.body() {
-            EntryBody::CustomMessage(custom) => custom.content.joined_text(""),
+            EntryBody::CustomMessage(custom) => Some(custom.content.joined_text("")),
             EntryBody::Message(message) => match &**message {
-                Message::User(user) => user.content.joined_text(""),
-                _ => return self.branch(target).map(|()| None),
+                Message::User(user) => Some(user.content.joined_text("")),
+                _ => None,
             },
-            _ => return self.branch(target).map(|()| None),
+            _ => None,
         };
-        let parent = entry.parent().and_then(|id| self.index.get(id).copied());
-        self.move_leaf(parent);
-        Ok(Some(text))
+        let leaf = match text {
+            Some(_) => entry.parent().filter(|id| self.index.contains_key(*id)),
+            None => Some(target),
+        };
+        Ok(Destination {
+            leaf: leaf.cloned(),
+            editor_text: text,
+        })
+    }
+
+    /// Goes there. Writes nothing.
+    ///
+    /// # Errors
+    /// [`TreeError::UnknownEntry`]; the leaf then stays.
+    pub fn navigate(&mut self, target: &EntryId) -> Result<Option<String>, TreeError> {
+        let goal = self.destination(target)?;
+        match &goal.leaf {
+            Some(leaf) => self.branch(leaf)?,
+            None => self.reset_leaf(),
+        }
+        Ok(goal.editor_text)
     }
 
     /// The next entry will be another root (S22).

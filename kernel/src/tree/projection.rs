@@ -44,6 +44,19 @@ impl Projection {
         projection
     }
 
+    /// All that was said on a part of a path, compactions in it as what they say: nothing is left out
+    /// because a summary stands for it. Edits among the entries count.
+    #[must_use]
+    pub fn uncompacted(entries: &[Arc<Entry>]) -> Self {
+        let selected: Vec<&Arc<Entry>> = entries.iter().collect();
+        let edits = latest_edits(&selected);
+        let mut projection = Self::default();
+        for entry in entries {
+            projection.add(entry, true, edits.get(&entry.id).copied());
+        }
+        projection
+    }
+
     /// The messages in order. Unchanged messages are the same `Arc`s from call to call.
     #[must_use]
     pub fn messages(&self) -> &[Arc<Message>] {

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use crate::support::*;
 
 /// Little is kept, and more than 10,000 tokens are too many.
-fn small() -> Value {
+pub fn small() -> Value {
     json!({"retry": {"baseDelayMs": 1},
         "compaction": {"reserveTokens": 118_000, "keepRecentTokens": 10}})
 }
@@ -24,10 +24,10 @@ async fn open(replies: impl IntoIterator<Item = Reply>) -> Scene {
     scene_with(Script::new(replies), plugin, small()).await
 }
 
-const TOO_LARGE: &str = "400: prompt is too long: 210000 tokens > 200000 maximum";
+pub const TOO_LARGE: &str = "400: prompt is too long: 210000 tokens > 200000 maximum";
 
 /// An answer that says how full the context is.
-fn costly(text: &str, input: u64) -> Reply {
+pub fn costly(text: &str, input: u64) -> Reply {
     Reply::Answer(json!({"content": [{"type": "text", "text": text}],
         "usage": {"input": input, "output": 5, "totalTokens": input + 5}}))
 }
@@ -48,14 +48,14 @@ fn said(message: &Message) -> String {
 }
 
 /// The last request, without its prompt.
-fn last_request(scene: &Scene) -> Vec<String> {
+pub fn last_request(scene: &Scene) -> Vec<String> {
     let mut last = scene.script.requests().pop().unwrap();
     last.retain(|message| message != "system");
     last
 }
 
 /// Returns when the model was asked a second time.
-async fn second_request(scene: &Scene) {
+pub async fn second_request(scene: &Scene) {
     for _ in 0..5_000 {
         if scene.script.requests().len() == 2 {
             return;
@@ -65,7 +65,7 @@ async fn second_request(scene: &Scene) {
     panic!("no second request is made");
 }
 
-fn entries(scene: &Scene, kind: &str) -> Vec<Value> {
+pub fn entries(scene: &Scene, kind: &str) -> Vec<Value> {
     let file = std::fs::read_to_string(scene.session.file().unwrap()).unwrap();
     let lines = file.lines().map(|line| serde_json::from_str(line).unwrap());
     lines.filter(|line: &Value| line["type"] == kind).collect()

@@ -4,11 +4,14 @@
 
 #![allow(clippy::unwrap_used, reason = "test code")]
 
+mod heard;
 mod support;
 
 mod compaction;
+mod compaction_hooks;
 mod context;
 mod messages;
+mod navigation;
 mod prompt;
 mod provider_hooks;
 mod services;

@@ -2,10 +2,12 @@
 //! (`extensions.md` §3). A file for each group of them; here is what they have in common, and the
 //! events that only notify.
 
+mod compaction;
 mod context;
 mod message;
 mod provider;
 mod tools;
+mod tree;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +15,15 @@ use std::time::Duration;
 use pliant_sdk::Event;
 use tokio_util::sync::CancellationToken;
 
-use super::RunHost;
+use super::{PluginHost, RunHost};
 use crate::registry::{Callers, Dispatcher, HookPoint, Snapshot, Source};
 
+pub(super) use compaction::{Supplied, before_compact, compact_failed, compacted};
 pub(super) use context::context;
 pub(super) use message::message_end;
 pub(super) use provider::provider;
 pub(super) use tools::{tool_call, tool_result};
+pub(super) use tree::{before_tree, moved};
 
 /// Dispatches `point` on the current snapshot; `then` gets the dispatcher if anybody listens.
 async fn with_handlers<H, T, F>(
@@ -71,6 +75,12 @@ fn bounds(
         return (CancellationToken::new(), Some(limit));
     }
     (cancel.clone(), limit)
+}
+
+/// Tells subscribers of an event that is no hook point, after what failed in handlers (L30).
+pub(super) async fn announce<H: PluginHost>(host: &H, event: Event) {
+    host.publish_reports().await;
+    host.publish(event).await;
 }
 
 /// Tells handlers of an event that only notifies.

@@ -62,6 +62,10 @@ impl ModelHost for Arc<Shared> {
         CompactionSettings::of(&self.equipment.settings, model)
     }
 
+    fn branch_summary_reserve(&self) -> Option<u64> {
+        self.equipment.settings.count("branchSummary.reserveTokens")
+    }
+
     fn loadout(&self, snapshot: &Arc<Snapshot>) -> Arc<Loadout> {
         let active = self.tools.active(snapshot);
         let mut state = lock(&self.state);

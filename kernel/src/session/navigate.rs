@@ -1,0 +1,47 @@
+//! Going to another place of the session's tree, and the names of places (`kernel.md` §6.7, S25).
+
+use super::{Session, lock};
+use crate::run::{self, Arrival, NavigateError, NavigateOptions};
+use crate::tree::{EntryId, TreeError};
+
+impl Session {
+    /// Goes to an entry: what is said next follows it, or takes its place if it was said by the user
+    /// (R38–R40). Stays where it is while anything else has the session.
+    ///
+    /// # Errors
+    /// Why the session is where it was.
+    pub async fn navigate_tree(
+        &self,
+        target: &EntryId,
+        options: NavigateOptions,
+    ) -> Result<Arrival, NavigateError> {
+        self.0.claims.settled().await;
+        let claimed = self.0.claims.claim_for_navigation();
+        let claimed = claimed.map_err(|_| NavigateError::Busy)?;
+        let cancel = claimed.cancel.clone();
+        let arrival = run::navigate(&self.0, target.clone(), options, &cancel).await;
+        self.0.run_boundary();
+        if arrival.is_ok() {
+            self.restore_tools();
+        }
+        // Whoever hears of the new place finds the session idle.
+        drop(claimed);
+        let arrival = arrival?;
+        arrival.tell(&self.0, &cancel).await;
+        Ok(arrival)
+    }
+
+    /// The tools of the branch are in force from here on (T24). What is active follows from the registry
+    /// alone so far, so they only have to be looked at afresh.
+    fn restore_tools(&self) {
+        lock(&self.0.state).loadout = None;
+    }
+
+    /// Names an entry; `None` or an empty text takes the name away.
+    ///
+    /// # Errors
+    /// [`TreeError::UnknownEntry`], or a failed write.
+    pub fn set_label(&self, target: &EntryId, label: Option<&str>) -> Result<(), TreeError> {
+        self.0.tree().set_label(target, label).map(drop)
+    }
+}
