@@ -180,9 +180,7 @@ where
             Some(Err(cause)) => return (data, Some(Piece::Failed(cause))),
             None => return (data, Some(Piece::End)),
         }
-        let is_long =
-            || chunks_read.is_multiple_of(CLOCK_EVERY) && started.elapsed() >= BURST_LIMIT;
-        if data.len() >= CHUNK_BYTES || is_long() {
+        if data.len() >= CHUNK_BYTES || started.elapsed() >= BURST_LIMIT {
             break;
         }
         next = soon(chunks).await;
