@@ -37,3 +37,55 @@ impl Home {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use tokio::runtime::Runtime;
+
+    use super::*;
+
+    fn runtime() -> Runtime {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(1).build().unwrap()
+    }
+
+    #[test]
+    fn what_a_worker_of_plugins_opens_lives_on_the_runtime_of_the_kernel() {
+        // plugin-abi §6: a plugin that holds its worker holds no connection.
+        let (kernel, plugins) = (runtime(), runtime());
+        let home = Home::default();
+        let place = async || {
+            home.run(async { Ok(thread::current().id()) })
+                .await
+                .unwrap()
+        };
+        let here = thread::current().id();
+        assert_eq!(plugins.block_on(place()), here);
+        kernel.block_on(async { home.settle() });
+        let worker =
+            kernel.block_on(async { kernel.spawn(async { thread::current().id() }).await });
+        assert_eq!(plugins.block_on(place()), worker.unwrap());
+    }
+
+    #[test]
+    fn work_ends_with_who_wants_it_and_is_cancelled_with_its_runtime() {
+        let (kernel, plugins) = (runtime(), runtime());
+        let home = Home::default();
+        kernel.block_on(async { home.settle() });
+        let (held, dropped) = tokio::sync::oneshot::channel::<()>();
+        let work = home.run(async move {
+            let _held = held;
+            std::future::pending::<Result<(), Error>>().await
+        });
+        plugins.block_on(async {
+            let mut work = std::pin::pin!(work);
+            assert!(futures_util::FutureExt::now_or_never(work.as_mut()).is_none());
+        });
+        assert!(dropped.blocking_recv().is_err());
+        drop(kernel);
+        let lost = plugins.block_on(home.run(async { Ok(()) }));
+        assert!(lost.unwrap_err().is(pliant_sdk::error::code::CANCELLED));
+    }
+}

@@ -261,3 +261,72 @@ fn too_slow(limit: Duration) -> Error {
         ),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use pliant_sdk::Plugin;
+    use pliant_sdk::host::ByteStream;
+    use serde_json::json;
+
+    use super::*;
+    use crate::registry::{InProcess, Rank, Registry};
+
+    struct NoServices;
+
+    impl Services for NoServices {
+        fn call(&self, name: &str, _: Vec<u8>) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
+            Box::pin(std::future::ready(Err(Error::unsupported(name))))
+        }
+
+        fn open(&self, name: &str, _: Vec<u8>) -> BoxFuture<'static, Result<ByteStream, Error>> {
+            Box::pin(std::future::ready(Err(Error::unsupported(name))))
+        }
+
+        fn notify(&self, _: &str, _: &[u8]) {}
+    }
+
+    #[tokio::test]
+    async fn each_handler_sees_what_those_before_it_made_and_it_is_written_when_it_changed() {
+        // G7
+        let nothing = |_: Value, _: CallCtx| async { Ok(Value::Null) };
+        let one_more =
+            |event: Value, _: CallCtx| async move { Ok(json!(event.as_u64().unwrap() + 1)) };
+        let fails = |_: Value, _: CallCtx| async { Err(Error::failed("as asked")) };
+        let event = "message_end";
+        let plugin = Plugin::new()
+            .on_event(event, nothing)
+            .on_event(event, one_more)
+            .on_event(event, nothing)
+            .on_event(event, fails)
+            .on_event(event, one_more);
+        let registry = Registry::default();
+        let source = Source::inline("counting", Rank::User);
+        registry.publish(Arc::new(InProcess::new(source, plugin).unwrap()));
+        let snapshot = registry.snapshot();
+        let (services, report) = (
+            |_: &Source| Arc::new(NoServices) as Arc<dyn Services>,
+            |_: HandlerFailure| (),
+        );
+        let callers = Callers {
+            services: &services,
+            report: &report,
+            cancel: CancellationToken::new(),
+            limit: Some(Duration::from_secs(10)),
+        };
+        let dispatcher = Dispatcher::new(&snapshot, HookPoint::MessageEnd, callers).unwrap();
+        let written = Cell::new(0);
+        let payload = |state: &u64| {
+            written.set(written.get() + 1);
+            json!(state)
+        };
+        let take = |state: &mut u64, answer: Value| {
+            *state = answer.as_u64().unwrap();
+            Ok(ControlFlow::Continue(()))
+        };
+        let mut state = 1;
+        assert!(dispatcher.each(&mut state, payload, take).await.is_ok());
+        assert_eq!((state, written.get()), (3, 2));
+    }
+}

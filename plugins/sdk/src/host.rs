@@ -611,3 +611,23 @@ pub struct DirEntry {
 #[derive(Debug)]
 #[must_use = "the file is released when the lock is dropped"]
 pub struct FileLock(#[expect(dead_code, reason = "held for its drop")] ByteStream);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_that_is_written_behind_its_request_crosses_as_one_that_is_joined_with_it() {
+        let request = HttpRequest {
+            url: "http://h.test/\n".to_owned(),
+            ..HttpRequest::default()
+        };
+        let body = b"{\"n\": 1}\n\n";
+        let write = |bytes: &mut Vec<u8>| bytes.extend_from_slice(body);
+        let written = FramedRequest::new(request.clone(), 4, write);
+        assert_eq!(written.body(), body);
+        assert_eq!(written.bytes, framed(&request, body));
+        let (crossed, rest) = unframed::<HttpRequest>(&written.bytes).unwrap();
+        assert_eq!((crossed.url, rest), (request.url, &body[..]));
+    }
+}

@@ -362,6 +362,7 @@ impl EventSink for &StreamOut {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::{BoxFuture, ByteStream, Services};
 
     fn payload(after: u64, revision: u64, keep: usize, texts: &[&str]) -> StreamPayload {
         StreamPayload {
@@ -424,5 +425,47 @@ mod tests {
             .request(payload(1, 2, 3, &[]))
             .unwrap_err();
         assert!(error.is(code::CONVERSATION_UNKNOWN));
+    }
+
+    #[test]
+    fn events_that_were_read_together_cross_together() {
+        #[derive(Default)]
+        struct Emitted(Mutex<Vec<String>>);
+        impl crate::plugin::Caller for Emitted {
+            fn cancelled(&self) -> bool {
+                false
+            }
+            fn emit(&self, payload: &[u8]) -> Flow {
+                let text = String::from_utf8(payload.to_vec()).unwrap();
+                self.0.lock().unwrap().push(text);
+                Flow::Continue
+            }
+        }
+        struct NoServices;
+        impl Services for NoServices {
+            fn call(&self, name: &str, _: Vec<u8>) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
+                Box::pin(std::future::ready(Err(Error::unsupported(name))))
+            }
+            fn open(
+                &self,
+                name: &str,
+                _: Vec<u8>,
+            ) -> BoxFuture<'static, Result<ByteStream, Error>> {
+                Box::pin(std::future::ready(Err(Error::unsupported(name))))
+            }
+            fn notify(&self, _: &str, _: &[u8]) {}
+        }
+        let caller = Arc::new(Emitted::default());
+        let host = Host::from_services(NoServices);
+        let out = StreamOut::new(CallCtx::new(Arc::clone(&caller) as _, host));
+        for count in [0, 1, 2] {
+            let mut events = vec![StreamEvent::Start; count];
+            let mut sending = std::pin::pin!(out.send_all(&mut events));
+            let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+            assert!(sending.as_mut().poll(&mut cx).is_ready());
+        }
+        let start = "{\"type\":\"start\"}";
+        let both = format!("[{start},{start}]");
+        assert_eq!(*caller.0.lock().unwrap(), [start.to_owned(), both]);
     }
 }
