@@ -202,8 +202,11 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
         let event = Arc::new(event);
         async move {
             self.user_message_begins(&event).await;
-            hooks::notify(self.host, self.cancel, &event).await;
-            self.host.publish_reports().await;
+            let is_heard = hooks::notify(self.host, self.cancel, &event).await;
+            // Of pieces there are many, and most are heard by nobody who could have failed.
+            if is_heard || !matches!(*event, Event::MessageUpdate { .. }) {
+                self.host.publish_reports().await;
+            }
             let ends_turn = matches!(*event, Event::TurnEnd { .. });
             self.host.publish(event).await;
             if ends_turn {

@@ -331,7 +331,13 @@ impl StreamOut {
         match events.as_slice() {
             [] => return Ok(()),
             [event] => self.send(event).await?,
-            several => self.emit(&serde_json::to_vec(several)?).await?,
+            several => {
+                /// Of an event with a word in it.
+                const USUAL_BYTES: usize = 72;
+                let mut bytes = Vec::with_capacity(several.len() * USUAL_BYTES);
+                serde_json::to_writer(&mut bytes, several)?;
+                self.emit(&bytes).await?;
+            }
         }
         events.clear();
         Ok(())

@@ -176,7 +176,13 @@ where
     let started = Instant::now();
     while let Some(chunk) = next {
         match chunk {
-            Some(Ok(bytes)) => data.extend_from_slice(&bytes),
+            Some(Ok(bytes)) => {
+                // Where one chunk follows another, many do.
+                if !data.is_empty() && data.capacity() < CHUNK_BYTES {
+                    data.reserve_exact(CHUNK_BYTES + bytes.len());
+                }
+                data.extend_from_slice(&bytes);
+            }
             Some(Err(cause)) => return (data, Some(Piece::Failed(cause))),
             None => return (data, Some(Piece::End)),
         }
