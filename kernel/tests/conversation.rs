@@ -122,7 +122,7 @@ async fn check(seed: u64) {
                 ..Model::default()
             },
             options: StreamOptions::default(),
-            messages: branch.clone(),
+            messages: Arc::new(branch.clone()),
             conversation: Some("c".into()),
             now_ms: 0,
         };

@@ -29,6 +29,7 @@ use serde_json::{Value, json};
 pub mod failures;
 pub mod histories;
 pub mod model_server;
+pub mod replay;
 pub mod reply;
 pub mod table;
 pub mod wires;
@@ -474,6 +475,11 @@ impl Output {
 /// A plugin of `tests/plugins`, built with everything else.
 pub fn fixture_plugin(name: &str) -> PathBuf {
     library(&build().profile_dir, name)
+}
+
+/// A plugin that ships with pliant, such as `openai_completions`, built with everything else.
+pub fn plugin(name: &str) -> PathBuf {
+    library(&build().profile_dir, &format!("pliant_{name}"))
 }
 
 /// A plugin of `tests/fixtures/abi`, built with the ABI that is kept beside it: `first` or `other`.

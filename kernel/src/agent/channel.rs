@@ -20,7 +20,11 @@ pub fn event_channel() -> (EventSender, EventReceiver) {
             tx,
             backlog: Arc::clone(&backlog),
         },
-        EventReceiver { rx, backlog },
+        EventReceiver {
+            rx,
+            begun: Vec::new().into_iter(),
+            backlog,
+        },
     )
 }
 
@@ -33,7 +37,7 @@ struct Backlog {
 /// The provider's end.
 #[derive(Debug, Clone)]
 pub struct EventSender {
-    tx: mpsc::UnboundedSender<StreamEvent>,
+    tx: mpsc::UnboundedSender<Vec<StreamEvent>>,
     backlog: Arc<Backlog>,
 }
 
@@ -49,10 +53,11 @@ pub enum Sent {
 }
 
 impl EventSender {
-    /// Sends one event.
-    pub fn send(&self, event: StreamEvent) -> Sent {
-        let waiting = self.backlog.waiting.fetch_add(1, Ordering::Relaxed);
-        match self.tx.send(event) {
+    /// Sends events that came at once. The loop is woken once for all of them.
+    pub fn send(&self, events: Vec<StreamEvent>) -> Sent {
+        let count = events.len();
+        let waiting = self.backlog.waiting.fetch_add(count, Ordering::Relaxed);
+        match self.tx.send(events) {
             Err(_) => Sent::Closed,
             Ok(()) if waiting >= SLOW_AT => Sent::Behind,
             Ok(()) => Sent::Fine,
@@ -77,23 +82,44 @@ impl EventSender {
 /// The loop's end.
 #[derive(Debug)]
 pub struct EventReceiver {
-    rx: mpsc::UnboundedReceiver<StreamEvent>,
+    rx: mpsc::UnboundedReceiver<Vec<StreamEvent>>,
+    /// What is left of the events that were taken last.
+    begun: std::vec::IntoIter<StreamEvent>,
     backlog: Arc<Backlog>,
 }
 
 impl EventReceiver {
     /// Takes what is there, without waiting.
     pub fn take_ready(&mut self, batch: &mut Vec<StreamEvent>) {
-        while let Ok(event) = self.rx.try_recv() {
-            self.backlog.waiting.fetch_sub(1, Ordering::Relaxed);
-            batch.push(event);
-        }
-        self.backlog.taken.notify_waiters();
+        self.fill(batch, usize::MAX);
     }
 
     /// Takes up to `limit` events; answers how many, 0 when the sender is gone.
     pub async fn take(&mut self, batch: &mut Vec<StreamEvent>, limit: usize) -> usize {
-        let taken = self.rx.recv_many(batch, limit).await;
+        while self.begun.len() == 0 {
+            match self.rx.recv().await {
+                Some(events) => self.begun = events.into_iter(),
+                None => return 0,
+            }
+        }
+        self.fill(batch, limit)
+    }
+
+    /// Takes up to `limit` events of those that are there.
+    fn fill(&mut self, batch: &mut Vec<StreamEvent>, limit: usize) -> usize {
+        let mut taken = 0;
+        loop {
+            let before = batch.len();
+            batch.extend(self.begun.by_ref().take(limit - taken));
+            taken += batch.len() - before;
+            if taken == limit {
+                break;
+            }
+            match self.rx.try_recv() {
+                Ok(events) => self.begun = events.into_iter(),
+                Err(_) => break,
+            }
+        }
         self.backlog.waiting.fetch_sub(taken, Ordering::Relaxed);
         // Every waiting sender: several may share the channel.
         self.backlog.taken.notify_waiters();
@@ -109,7 +135,7 @@ mod tests {
     async fn a_sender_that_is_ahead_waits_until_the_loop_has_caught_up() {
         let (tx, mut rx) = event_channel();
         let behind = (0..=SLOW_AT)
-            .map(|_| tx.send(StreamEvent::Start))
+            .map(|_| tx.send(vec![StreamEvent::Start]))
             .find(|sent| *sent == Sent::Behind);
         assert_eq!(behind, Some(Sent::Behind));
         let mut batch = Vec::new();
@@ -123,7 +149,7 @@ mod tests {
             tx.ready()
         );
         drop(rx);
-        assert_eq!(tx.send(StreamEvent::Start), Sent::Closed);
+        assert_eq!(tx.send(vec![StreamEvent::Start]), Sent::Closed);
         tx.ready().await;
     }
 }

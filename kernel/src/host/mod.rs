@@ -7,6 +7,7 @@
 pub mod actions;
 pub mod clock;
 mod files;
+mod home;
 mod http;
 mod process;
 
@@ -48,6 +49,7 @@ pub type KeyLookup =
 /// The services of a kernel, shared by everything it runs.
 pub struct HostServices {
     http: HttpClient,
+    home: home::Home,
     locks: files::FileLocks,
     settings: Arc<Settings>,
     cwd: PathBuf,
@@ -115,6 +117,7 @@ impl HostServices {
             .map_or_else(default_shell, PathBuf::from);
         Self {
             http: HttpClient::new(user_agent, http),
+            home: home::Home::default(),
             locks: files::FileLocks::default(),
             settings,
             cwd,
@@ -123,6 +126,11 @@ impl HostServices {
             key,
             running: Arc::default(),
         }
+    }
+
+    /// Connections live on the runtime of the caller from now on.
+    pub fn settle_here(&self) {
+        self.home.settle();
     }
 
     /// Returns when no process of a tool runs any more, or after `limit`. A plugin drops what was
@@ -235,7 +243,8 @@ impl Bound {
 
     async fn http(&self, payload: Vec<u8>) -> Result<ByteStream, Error> {
         let (request, body) = unframed::<HttpRequest>(&payload)?;
-        let body = bytes::Bytes::copy_from_slice(body);
+        let body_at = payload.len() - body.len();
+        let body = bytes::Bytes::from(payload).slice(body_at..);
         let secret = match &request.credential {
             Some(credential) => {
                 let (source, provider) = (self.source.clone(), credential.provider.clone());
@@ -244,7 +253,9 @@ impl Bound {
             None => None,
         };
         tracing::debug!(target: "pliant::http", source = %self.source, method = %request.method, "request");
-        self.host.http.stream(request, secret, body).await
+        let host = Arc::clone(&self.host);
+        let sending = async move { host.http.stream(request, secret, body).await };
+        self.host.home.run(sending).await
     }
 
     fn config(&self, payload: &[u8]) -> Result<Value, Error> {

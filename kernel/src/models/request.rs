@@ -12,6 +12,7 @@ use pliant_sdk::provider::{Conversation, StreamOptions, StreamPayload};
 use pliant_sdk::{Error, Model, StreamEvent};
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Answer, EventSender, Sent, event_channel};
@@ -26,18 +27,27 @@ pub struct ModelRequest {
     pub model: Model,
     /// The options.
     pub options: StreamOptions,
-    /// The transcript.
-    pub messages: Vec<Arc<Message>>,
+    /// The transcript, shared: a turn costs what it adds to it.
+    pub messages: Arc<Vec<Arc<Message>>>,
     /// Name of the conversation; `None` for a request that stands alone.
     pub conversation: Option<String>,
     /// Unix milliseconds, for the answer.
     pub now_ms: i64,
 }
 
-/// What a source was last sent of a conversation.
+/// What a source was last sent of a conversation; of one that it was sent nothing of, nothing.
+#[derive(Default)]
 struct Held {
     revision: u64,
     messages: Vec<Arc<Message>>,
+}
+
+impl Held {
+    /// How many leading messages are the same values.
+    fn shared(&self, messages: &[Arc<Message>]) -> usize {
+        let pairs = self.messages.iter().zip(messages);
+        pairs.take_while(|(old, new)| Arc::ptr_eq(old, new)).count()
+    }
 }
 
 /// By conversation and source: a session that switches between wires goes on from each one's own state.
@@ -127,14 +137,19 @@ impl ModelClient {
                 .clone()
                 .map(|id| (id, target.source().name.clone()));
             let before = key.as_ref().and_then(|key| lock(&sent).remove(key));
+            let mut held = before.unwrap_or_default();
             let revision = revisions.fetch_add(1, Ordering::Relaxed);
+            let keep = held.shared(&request.messages);
             let first = target
-                .stream(payload(&request, before.as_ref(), revision)?, ctx.clone())
+                .stream(
+                    payload(&request, held.revision, revision, keep)?,
+                    ctx.clone(),
+                )
                 .await;
             let answer = match first {
                 // The source was loaded anew, or forgot: it gets everything once.
                 Err(error) if error.is(code::CONVERSATION_UNKNOWN) => {
-                    target.stream(payload(&request, None, revision)?, ctx).await
+                    target.stream(payload(&request, 0, revision, 0)?, ctx).await
                 }
                 other => other,
             };
@@ -142,13 +157,10 @@ impl ModelClient {
             // What the source holds is known again only now: a request that was cut off or failed may
             // or may not have reached it, so the one after that is sent whole.
             if let Some(key) = key {
-                lock(&sent).insert(
-                    key,
-                    Held {
-                        revision,
-                        messages: request.messages,
-                    },
-                );
+                held.revision = revision;
+                held.messages.truncate(keep);
+                held.messages.extend_from_slice(&request.messages[keep..]);
+                lock(&sent).insert(key, held);
             }
             let mut answer = answer_of(&answer)?;
             answer.error_message = answer.error_message.map(|text| credentials.mask(text));
@@ -203,17 +215,12 @@ fn lock(sent: &SentTo) -> MutexGuard<'_, HashMap<(String, String), Held>> {
 }
 
 /// The request as it crosses: without the leading messages that are the same values as before.
-fn payload(request: &ModelRequest, before: Option<&Held>, revision: u64) -> Result<Vec<u8>, Error> {
-    let same = |before: &Held| {
-        before
-            .messages
-            .iter()
-            .zip(&request.messages)
-            .take_while(|(old, new)| Arc::ptr_eq(old, new))
-            .count()
-    };
-    let keep = before.map_or(0, same);
-    let after = before.map_or(0, |before| before.revision);
+fn payload(
+    request: &ModelRequest,
+    after: u64,
+    revision: u64,
+    keep: usize,
+) -> Result<Vec<u8>, Error> {
     let conversation = request.conversation.clone().map(|id| Conversation {
         id,
         after,
@@ -284,18 +291,36 @@ impl Caller for StreamCaller {
     }
 
     fn emit(&self, payload: &[u8]) -> Flow {
-        match serde_json::from_slice::<StreamEvent>(payload) {
-            Ok(event) => match self.events.send(event) {
-                Sent::Fine => Flow::Continue,
-                Sent::Behind => Flow::Slow,
-                Sent::Closed => Flow::Stop,
-            },
-            Err(error) => {
-                tracing::debug!(target: "pliant::models", %error, "an event of a stream could not be read");
-                Flow::Continue
-            }
+        match self.events.send(events_of(payload)) {
+            Sent::Fine => Flow::Continue,
+            Sent::Behind => Flow::Slow,
+            Sent::Closed => Flow::Stop,
         }
     }
+}
+
+/// One event, or a list of those that came at once. What cannot be read is left out, alone.
+fn events_of(payload: &[u8]) -> Vec<StreamEvent> {
+    if payload.first() != Some(&b'[') {
+        return readable(serde_json::from_slice(payload))
+            .into_iter()
+            .collect();
+    }
+    serde_json::from_slice(payload).unwrap_or_else(|_| {
+        let each: Vec<&RawValue> = readable(serde_json::from_slice(payload)).unwrap_or_default();
+        let each = each
+            .into_iter()
+            .map(|event| serde_json::from_str(event.get()));
+        each.filter_map(readable).collect()
+    })
+}
+
+fn readable<T>(event: serde_json::Result<T>) -> Option<T> {
+    event
+        .inspect_err(|error| {
+            tracing::debug!(target: "pliant::models", %error, "an event of a stream could not be read");
+        })
+        .ok()
 }
 
 /// The source's services, with `emit.ready` of this stream, and with HTTP that handlers hear of.
@@ -333,5 +358,31 @@ impl Services for StreamServices {
 
     fn notify(&self, service: &str, payload: &[u8]) {
         self.services.notify(service, payload);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_that_came_at_once_are_taken_in_order_and_an_unreadable_one_is_left_out() {
+        // kernel §3.5: events of later versions are passed by.
+        let text = |delta: &str| StreamEvent::TextDelta {
+            content_index: 0,
+            delta: delta.to_owned(),
+        };
+        let written = |events: &[StreamEvent]| serde_json::to_string(events).unwrap_or_default();
+        let both = [text("a"), text("b")];
+        assert_eq!(events_of(written(&both).as_bytes()), both);
+        assert_eq!(
+            events_of(written(&both[..1]).trim_matches(['[', ']']).as_bytes()),
+            both[..1]
+        );
+        let later = written(&both).replace("},{", "},{\"type\":\"of_later\"},{");
+        assert_eq!(events_of(later.as_bytes()), both);
+        for unread in ["{\"type\":\"of_later\"}", "[", "[1]", ""] {
+            assert_eq!(events_of(unread.as_bytes()), [], "{unread}");
+        }
     }
 }

@@ -4,12 +4,14 @@
 //! handler is called, its failure is reported with its owner's name, and the stage decides what
 //! comes next. A dispatch works on one snapshot's list, so a reload never mixes generations in it.
 
+use std::future::poll_fn;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use pliant_sdk::error::code;
-use pliant_sdk::host::{Host, Services};
+use pliant_sdk::host::{BoxFuture, Host, Services};
 use pliant_sdk::plugin::{CallCtx, Caller, Flow};
 use pliant_sdk::{Error, Event};
 use serde::Serialize;
@@ -68,24 +70,30 @@ impl Callers<'_> {
         payload: Vec<u8>,
         limit: Option<Duration>,
     ) -> Result<Value, HandlerFailure> {
+        let caller = user_call(self.cancel.clone());
+        self.call_as(caller, callee, event, op, payload, limit)
+            .await
+    }
+
+    async fn call_as<S>(
+        &self,
+        caller: Arc<dyn Caller>,
+        callee: &Registered<S>,
+        event: &'static str,
+        op: &str,
+        payload: Vec<u8>,
+        limit: Option<Duration>,
+    ) -> Result<Value, HandlerFailure> {
         let source = callee.source();
-        let ctx = call_ctx((self.services)(source), self.cancel.clone());
-        let running = callee.invoke_bytes(op, payload, ctx);
-        let bounded = async {
-            match limit {
-                Some(limit) => timeout(limit, running)
-                    .await
-                    .unwrap_or_else(|_| Err(too_slow(limit))),
-                None => running.await,
-            }
-        };
-        let answer = tokio::select! {
-            biased;
-            answer = bounded => answer,
-            () = self.cancel.cancelled() => Err(Error::cancelled()),
+        let ctx = CallCtx::new(caller, Host::from_shared((self.services)(source)));
+        let mut running = callee.invoke_bytes(op, payload, ctx);
+        // Most answer at once, and need neither a timer nor an ear for the user.
+        let answer = match poll_fn(|cx| Poll::Ready(running.as_mut().poll(cx))).await {
+            Poll::Ready(answer) => answer,
+            Poll::Pending => self.bounded(running, limit).await,
         };
         let value = answer.and_then(|bytes| match bytes.as_slice() {
-            [] => Ok(Value::Null),
+            b"" | b"null" => Ok(Value::Null),
             bytes => Ok(serde_json::from_slice(bytes)?),
         });
         value.map_err(|error| {
@@ -100,11 +108,35 @@ impl Callers<'_> {
             failure
         })
     }
+
+    async fn bounded(
+        &self,
+        running: BoxFuture<'static, Result<Vec<u8>, Error>>,
+        limit: Option<Duration>,
+    ) -> Result<Vec<u8>, Error> {
+        let in_time = async {
+            match limit {
+                Some(limit) => timeout(limit, running)
+                    .await
+                    .unwrap_or_else(|_| Err(too_slow(limit))),
+                None => running.await,
+            }
+        };
+        tokio::select! {
+            biased;
+            answer = in_time => answer,
+            () = self.cancel.cancelled() => Err(Error::cancelled()),
+        }
+    }
 }
 
 /// The calling context of a handler or command: it can see that the user gave up.
 #[must_use]
 pub fn call_ctx(services: Arc<dyn Services>, cancel: CancellationToken) -> CallCtx {
+    CallCtx::new(user_call(cancel), Host::from_shared(services))
+}
+
+fn user_call(cancel: CancellationToken) -> Arc<dyn Caller> {
     struct UserCall(CancellationToken);
     impl Caller for UserCall {
         fn cancelled(&self) -> bool {
@@ -114,7 +146,7 @@ pub fn call_ctx(services: Arc<dyn Services>, cancel: CancellationToken) -> CallC
             Flow::Continue
         }
     }
-    CallCtx::new(Arc::new(UserCall(cancel)), Host::from_shared(services))
+    Arc::new(UserCall(cancel))
 }
 
 /// One dispatch of one event.
@@ -122,6 +154,7 @@ pub struct Dispatcher<'a> {
     handlers: &'a [Arc<Registered<HandlerSpec>>],
     point: HookPoint,
     callers: Callers<'a>,
+    caller: Arc<dyn Caller>,
 }
 
 impl<'a> Dispatcher<'a> {
@@ -129,9 +162,10 @@ impl<'a> Dispatcher<'a> {
     #[must_use]
     pub fn new(snapshot: &'a Snapshot, point: HookPoint, callers: Callers<'a>) -> Option<Self> {
         let handlers = snapshot.handlers(point.name());
-        (!handlers.is_empty()).then_some(Self {
+        (!handlers.is_empty()).then(|| Self {
             handlers,
             point,
+            caller: user_call(callers.cancel.clone()),
             callers,
         })
     }
@@ -147,8 +181,8 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
-    /// Calls the handlers one after another. `payload` makes each one's argument, `take` gets each
-    /// answer that is not null and says whether to go on, or why the answer is no answer. Failing
+    /// Calls the handlers one after another. `payload` makes their argument, anew when an answer may
+    /// have changed it, `take` gets each answer that is not null and says whether to go on, or why the answer is no answer. Failing
     /// handlers are reported and passed by, except where the hook point fails closed: there the
     /// failure ends the dispatch.
     ///
@@ -164,8 +198,7 @@ impl<'a> Dispatcher<'a> {
         self.each_encoded(state, encode, take).await
     }
 
-    /// As [`Dispatcher::each`], for a payload that is written by the caller, once for several
-    /// handlers.
+    /// As [`Dispatcher::each`], for a payload that is written by the caller.
     ///
     /// # Errors
     /// The first failure, at a hook point that fails closed.
@@ -175,10 +208,15 @@ impl<'a> Dispatcher<'a> {
         payload: impl Fn(&S) -> Vec<u8>,
         mut take: impl FnMut(&mut S, Value) -> Result<ControlFlow<()>, Error>,
     ) -> Result<(), HandlerFailure> {
+        let mut written = None;
         for handler in self.handlers {
-            let taken = match self.call(handler, payload(state)).await {
+            let bytes = written.get_or_insert_with(|| payload(state)).clone();
+            let taken = match self.call(handler, bytes).await {
                 Ok(Value::Null) => Ok(ControlFlow::Continue(())),
-                Ok(answer) => take(state, answer).map_err(|error| self.unusable(handler, error)),
+                Ok(answer) => {
+                    written = None;
+                    take(state, answer).map_err(|error| self.unusable(handler, error))
+                }
                 Err(failure) => Err(failure),
             };
             match taken {
@@ -203,8 +241,9 @@ impl<'a> Dispatcher<'a> {
         payload: Vec<u8>,
     ) -> Result<Value, HandlerFailure> {
         let event = self.point.name();
+        let (caller, limit) = (Arc::clone(&self.caller), self.callers.limit);
         self.callers
-            .call(handler, event, event, payload, self.callers.limit)
+            .call_as(caller, handler, event, event, payload, limit)
             .await
     }
 
@@ -232,4 +271,73 @@ fn too_slow(limit: Duration) -> Error {
             "the handler did not answer within {ms} ms and was ended; the setting extensions.handlerTimeoutMs allows more"
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use pliant_sdk::Plugin;
+    use pliant_sdk::host::ByteStream;
+    use serde_json::json;
+
+    use super::*;
+    use crate::registry::{InProcess, Rank, Registry};
+
+    struct NoServices;
+
+    impl Services for NoServices {
+        fn call(&self, name: &str, _: Vec<u8>) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
+            Box::pin(std::future::ready(Err(Error::unsupported(name))))
+        }
+
+        fn open(&self, name: &str, _: Vec<u8>) -> BoxFuture<'static, Result<ByteStream, Error>> {
+            Box::pin(std::future::ready(Err(Error::unsupported(name))))
+        }
+
+        fn notify(&self, _: &str, _: &[u8]) {}
+    }
+
+    #[tokio::test]
+    async fn each_handler_sees_what_those_before_it_made_and_it_is_written_when_it_changed() {
+        // G7
+        let nothing = |_: Value, _: CallCtx| async { Ok(Value::Null) };
+        let one_more =
+            |event: Value, _: CallCtx| async move { Ok(json!(event.as_u64().unwrap() + 1)) };
+        let fails = |_: Value, _: CallCtx| async { Err(Error::failed("as asked")) };
+        let event = "message_end";
+        let plugin = Plugin::new()
+            .on_event(event, nothing)
+            .on_event(event, one_more)
+            .on_event(event, nothing)
+            .on_event(event, fails)
+            .on_event(event, one_more);
+        let registry = Registry::default();
+        let source = Source::inline("counting", Rank::User);
+        registry.publish(Arc::new(InProcess::new(source, plugin).unwrap()));
+        let snapshot = registry.snapshot();
+        let (services, report) = (
+            |_: &Source| Arc::new(NoServices) as Arc<dyn Services>,
+            |_: HandlerFailure| (),
+        );
+        let callers = Callers {
+            services: &services,
+            report: &report,
+            cancel: CancellationToken::new(),
+            limit: Some(Duration::from_secs(10)),
+        };
+        let dispatcher = Dispatcher::new(&snapshot, HookPoint::MessageEnd, callers).unwrap();
+        let written = Cell::new(0);
+        let payload = |state: &u64| {
+            written.set(written.get() + 1);
+            json!(state)
+        };
+        let take = |state: &mut u64, answer: Value| {
+            *state = answer.as_u64().unwrap();
+            Ok(ControlFlow::Continue(()))
+        };
+        let mut state = 1;
+        assert!(dispatcher.each(&mut state, payload, take).await.is_ok());
+        assert_eq!((state, written.get()), (3, 2));
+    }
 }

@@ -49,6 +49,12 @@ impl Registry {
         self.current.load_full()
     }
 
+    /// Whether anybody has a handler of this event at the moment.
+    #[must_use]
+    pub fn hears(&self, event: &str) -> bool {
+        !self.current.load().handlers(event).is_empty()
+    }
+
     /// Publishes a generation in place of an earlier one of the same source name, or as a new source
     /// at the place its rank gives it.
     pub fn publish(&self, generation: Arc<dyn Generation>) {

@@ -184,21 +184,21 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
         may
     }
 
-    /// Tells handlers of an event. A turn's beginning has more to say to them than to subscribers; its
-    /// end is a boundary, which has told them.
-    async fn tell_handlers(&self, event: &Event) {
+    /// Tells handlers of an event; whether any may have heard. A turn's beginning has more to say to them
+    /// than to subscribers; its end is a boundary, which has told them.
+    async fn tell_handlers(&self, event: &Event) -> bool {
         match event {
             Event::AgentStart => self.lock().turns = 0,
             Event::TurnStart => {
                 self.lock().turns += 1;
                 let index = self.turn_index();
                 hooks::turn_start(self.host, self.cancel, index).await;
-                return;
+                return true;
             }
-            Event::TurnEnd { .. } => return,
+            Event::TurnEnd { .. } => return true,
             _ => {}
         }
-        hooks::notify(self.host, self.cancel, event).await;
+        hooks::notify(self.host, self.cancel, event).await
     }
 
     /// No other attempt follows: says how a series of them ended, if there was one.
@@ -255,15 +255,22 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
 impl<H: RunHost> Driver for RunDriver<'_, H> {
     /// Handlers first, then what failed in them, then subscribers (L30): so `agent_settled` is the last
     /// event of its run.
-    async fn emit(&self, event: Event) {
-        self.user_message_begins(&event).await;
-        self.tell_handlers(&event).await;
-        self.host.publish_reports().await;
-        let ends_turn = matches!(event, Event::TurnEnd { .. });
-        self.host.publish(event).await;
-        if ends_turn {
-            // What cannot be stored now is held on, and said of when the run ends.
-            let _ = self.host.flush_held().await;
+    fn emit(&self, event: Event) -> impl Future<Output = ()> + Send {
+        // An event is large, and every future that holds it moves it.
+        let event = Arc::new(event);
+        async move {
+            self.user_message_begins(&event).await;
+            let is_heard = self.tell_handlers(&event).await;
+            // Of pieces there are many, and most are heard by nobody who could have failed.
+            if is_heard || !matches!(*event, Event::MessageUpdate { .. }) {
+                self.host.publish_reports().await;
+            }
+            let ends_turn = matches!(*event, Event::TurnEnd { .. });
+            self.host.publish(event).await;
+            if ends_turn {
+                // What cannot be stored now is held on, and said of when the run ends.
+                let _ = self.host.flush_held().await;
+            }
         }
     }
 

@@ -41,13 +41,13 @@ pub trait PluginHost: Send + Sync {
     fn continuation_limit(&self) -> u64;
 
     /// Hands an event to the subscribers.
-    fn publish(&self, event: Event) -> BoxFuture<'_, ()>;
+    fn publish(&self, event: impl Into<Arc<Event>> + Send) -> impl Future<Output = ()> + Send;
 
     /// Reports a failure of a plugin's code; the session goes on.
     fn report(&self, failure: HandlerFailure);
 
     /// Publishes what was reported.
-    fn publish_reports(&self) -> BoxFuture<'_, ()>;
+    fn publish_reports(&self) -> impl Future<Output = ()> + Send;
 }
 
 /// The conversation: what is stored of a run, and what is read back.

@@ -19,7 +19,8 @@ pub struct Transcript {
     /// How many of the converted messages are prepared.
     taken: usize,
     preparer: Preparer,
-    prepared: Vec<Arc<Message>>,
+    /// Shared with the request that is sent; by the next one it is held here alone.
+    prepared: Arc<Vec<Arc<Message>>>,
 }
 
 /// What the repair depends on besides the messages.
@@ -38,7 +39,7 @@ impl Transcript {
     }
 
     /// Brings the transcript up to date with the projection and answers what to send to the model.
-    pub fn update(&mut self, projection: &[Arc<Message>], model: &Model) -> Vec<Arc<Message>> {
+    pub fn update(&mut self, projection: &[Arc<Message>], model: &Model) -> Arc<Vec<Arc<Message>>> {
         let kept = self.converted.update(projection);
         let reader = Reader {
             provider: model.provider.clone(),
@@ -51,11 +52,11 @@ impl Transcript {
             self.reader = Some(reader);
             self.taken = 0;
             self.preparer = Preparer::default();
-            self.prepared.clear();
+            self.prepared = Arc::default();
             // Nothing stands before it that it could change.
             self.take_new(model);
         }
-        self.prepared.clone()
+        Arc::clone(&self.prepared)
     }
 
     /// Prepares what was added; false when that changes what was sent before.
@@ -66,7 +67,7 @@ impl Transcript {
             return false;
         };
         self.taken = messages.len();
-        self.prepared.append(&mut prepared);
+        Arc::make_mut(&mut self.prepared).append(&mut prepared);
         true
     }
 }
@@ -165,7 +166,8 @@ mod tests {
             projection.extend([user("on"), calls(&[turn]), result(turn)]);
             let after = transcript.update(&projection, &model("m"));
             assert_eq!(after.len(), before.len() + 3);
-            assert!(before.iter().zip(&after).all(|(a, b)| Arc::ptr_eq(a, b)));
+            let mut pairs = before.iter().zip(after.iter());
+            assert!(pairs.all(|(a, b)| Arc::ptr_eq(a, b)));
             before = after;
         }
         assert!(Arc::ptr_eq(&before[0], &projection[0]));
@@ -221,7 +223,7 @@ mod tests {
             "thinkingSignature": "s"}, {"type": "text", "text": "x"}]}));
         let projection = [user("1"), thinking];
         let mut transcript = Transcript::default();
-        let blocks = |messages: Vec<Arc<Message>>| {
+        let blocks = |messages: Arc<Vec<Arc<Message>>>| {
             let answer = messages[1]
                 .as_assistant()
                 .map(|answer| answer.content.len());

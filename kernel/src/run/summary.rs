@@ -196,10 +196,10 @@ impl<'a, H: RunHost> Summarizer<'a, H> {
                 cache_retention: Some("none".to_owned()),
                 ..self.host.stream_options()
             },
-            messages: vec![
+            messages: Arc::new(vec![
                 Arc::new(Message::System(system)),
                 Arc::new(Message::user(text, now_ms)),
-            ],
+            ]),
             model: model.clone(),
             conversation: None,
             now_ms,

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pliant_sdk::Event;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TrySendError};
 
 /// Events a subscriber may be behind before the session waits for it.
 const WAITING: usize = 256;
@@ -15,36 +15,41 @@ pub type Subscription = mpsc::Receiver<Arc<Event>>;
 /// The subscribers of a session.
 #[derive(Debug, Default)]
 pub(super) struct Subscribers {
-    senders: Mutex<Vec<mpsc::Sender<Arc<Event>>>>,
+    senders: Mutex<Senders>,
 }
+
+/// Shared, because every event looks at them and hardly one changes them.
+type Senders = Arc<Vec<mpsc::Sender<Arc<Event>>>>;
 
 impl Subscribers {
     pub(super) fn subscribe(&self) -> Subscription {
         let (tx, rx) = mpsc::channel(WAITING);
-        self.lock().push(tx);
+        Arc::make_mut(&mut *self.lock()).push(tx);
         rx
     }
 
-    pub(super) async fn publish(&self, event: Event) {
-        let senders = self.lock().clone();
+    pub(super) async fn publish(&self, event: impl Into<Arc<Event>>) {
+        let senders = Arc::clone(&self.lock());
         if senders.is_empty() {
             return;
         }
-        let event = Arc::new(event);
-        for sender in &senders {
+        let event = event.into();
+        for sender in &*senders {
             // A closed channel is a subscriber that left.
-            let _ = sender.send(Arc::clone(&event)).await;
+            if let Err(TrySendError::Full(event)) = sender.try_send(Arc::clone(&event)) {
+                let _ = sender.send(event).await;
+            }
         }
         if senders.iter().any(mpsc::Sender::is_closed) {
-            self.lock().retain(|sender| !sender.is_closed());
+            Arc::make_mut(&mut *self.lock()).retain(|sender| !sender.is_closed());
         }
     }
 
     pub(super) fn end(&self) {
-        self.lock().clear();
+        *self.lock() = Senders::default();
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<mpsc::Sender<Arc<Event>>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Senders> {
         self.senders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

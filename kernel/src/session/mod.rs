@@ -33,7 +33,7 @@ use std::time::Duration;
 
 use pliant_sdk::host::Services;
 use pliant_sdk::message::ThinkingLevel;
-use pliant_sdk::{Error, Message, Model};
+use pliant_sdk::{Error, Event, Message, Model};
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -238,6 +238,7 @@ impl Session {
             equipment,
         };
         shared.restore_tools();
+        shared.equipment.host.settle_here();
         let session = Self(Arc::new(shared));
         let mut event = json!({"type": "session_start", "reason": reason});
         if let Some(file) = previous_file {
@@ -422,7 +423,7 @@ impl Shared {
     async fn publish_reports(&self) {
         let failures = std::mem::take(&mut *lock(&self.reports));
         for failure in failures {
-            self.subscribers.publish(failure.into()).await;
+            self.subscribers.publish(Event::from(failure)).await;
         }
         self.publish_notices().await;
     }

@@ -198,7 +198,9 @@ async fn whatever_a_handler_asks_of_its_session_it_gets_an_answer() {
         Box::pin(async move {
             let names: Vec<String> = ctx.host().call("host.services", &Value::Null).await?;
             let of_session = names.iter().filter(|name| name.starts_with("session."));
-            for name in of_session.filter(|name| *name != "session.abort") {
+            // These two end what runs, also the prompt that the test ends with (R25).
+            let ends_runs = |name: &str| ["session.abort", "session.compact"].contains(&name);
+            for name in of_session.filter(|name| !ends_runs(name)) {
                 for payload in [Value::Null, json!({}), json!(7)] {
                     let asked = ctx.host().call::<Value>(name, &payload);
                     // The answer is a refusal as a rule.

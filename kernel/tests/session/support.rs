@@ -82,7 +82,7 @@ impl Wire for ScriptedWire {
             .requests
             .lock()
             .unwrap()
-            .push(request.messages.clone());
+            .push(request.messages.to_vec());
         self.0.options.lock().unwrap().push(request.options.clone());
         let model = request.model.reference();
         self.0.models.lock().unwrap().push(model);

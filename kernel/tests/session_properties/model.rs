@@ -100,7 +100,7 @@ impl Wire for ScriptedWire {
             let mut requests = talk.requests.lock().unwrap();
             requests.push(Request {
                 loads: talk.loads.look(),
-                messages: request.messages.clone(),
+                messages: request.messages.to_vec(),
             });
             requests.len()
         };

@@ -22,13 +22,12 @@ mod usage;
 mod quirks;
 
 use pliant_sdk::error::code;
-use pliant_sdk::host::{HttpCredential, HttpRequest, HttpResponse};
+use pliant_sdk::host::HttpResponse;
 use pliant_sdk::message::{AssistantMessage, StopReason};
 use pliant_sdk::provider::{StreamOut, StreamRequest, Wire};
 use pliant_sdk::sse::Decoder;
 use pliant_sdk::{Error, Host, Init, Plugin, StreamEvent};
 
-use request::Built;
 use stream::{Answer, Step};
 
 /// The name of the wire.
@@ -54,7 +53,7 @@ impl Wire for OpenAiCompletions {
             Ok(built) => built,
             Err(reason) => return Ok(failed(message, reason)),
         };
-        let response = match send(&request, &built, out.host()).await {
+        let response = match out.host().http_framed(built.http).await {
             Ok(response) => response,
             Err(error) => return failed_by(error, |text| failed(message, text)),
         };
@@ -64,24 +63,6 @@ impl Wire for OpenAiCompletions {
             status => refused(status, response, answer).await,
         }
     }
-}
-
-async fn send(request: &StreamRequest, built: &Built, host: &Host) -> Result<HttpResponse, Error> {
-    let options = &request.options;
-    let http = HttpRequest {
-        method: "POST".to_owned(),
-        url: built.url.clone(),
-        headers: built.headers.clone(),
-        credential: Some(HttpCredential {
-            provider: request.model.provider.clone(),
-            header: "authorization".to_owned(),
-            prefix: "Bearer ".to_owned(),
-        }),
-        timeout_ms: options.timeout_ms,
-        max_retries: options.max_retries,
-        max_retry_delay_ms: options.max_retry_delay_ms,
-    };
-    host.http(http, &built.body).await
 }
 
 /// The service answered with an error status.

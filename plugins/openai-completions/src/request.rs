@@ -4,6 +4,7 @@
 //! so that the bytes before the last turn are the same in every request of a conversation.
 
 use pliant_sdk::Model;
+use pliant_sdk::host::{FramedRequest, HttpCredential, HttpRequest};
 use pliant_sdk::provider::{StreamOptions, StreamRequest};
 use serde_json::{Map, Value, json};
 
@@ -15,10 +16,8 @@ use crate::tools::Grammars;
 /// What goes to the host.
 #[derive(Debug)]
 pub(crate) struct Built {
-    pub(crate) url: String,
-    /// Unique names; `None` removes a header of the host.
-    pub(crate) headers: Vec<(String, Option<String>)>,
-    pub(crate) body: Vec<u8>,
+    /// Its headers have unique names; `None` removes one of the host.
+    pub(crate) http: FramedRequest,
     /// Needed to read the answer.
     pub(crate) grammars: Grammars,
 }
@@ -53,9 +52,7 @@ fn build_on(prefix: &mut Prefix, request: &StreamRequest) -> Result<Built, Strin
         prefix,
     };
     Ok(Built {
-        url: format!("{base}/chat/completions"),
-        headers: draft.headers(),
-        body: draft.body(),
+        http: draft.framed(format!("{base}/chat/completions")),
         grammars: prefix.plan.grammars.clone(),
     })
 }
@@ -93,7 +90,28 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    fn body(&self) -> Vec<u8> {
+    fn framed(&self, url: String) -> FramedRequest {
+        let options = self.options;
+        let request = HttpRequest {
+            method: "POST".to_owned(),
+            url,
+            headers: self.headers(),
+            credential: Some(HttpCredential {
+                provider: self.model.provider.clone(),
+                header: "authorization".to_owned(),
+                prefix: "Bearer ".to_owned(),
+            }),
+            timeout_ms: options.timeout_ms,
+            max_retries: options.max_retries,
+            max_retry_delay_ms: options.max_retry_delay_ms,
+        };
+        let fields = self.fields();
+        let Prefix { head, items, .. } = self.prefix;
+        let size = items.bytes.len() + head.tools_bytes.len() + 4096;
+        FramedRequest::new(request, size, |body| self.write(&fields, body))
+    }
+
+    fn fields(&self) -> Fields {
         let mut fields = Fields::default();
         self.add_fields(&mut fields);
         // Sampling parameters override anything, the stronger layer last.
@@ -108,7 +126,7 @@ impl Draft<'_> {
         for (name, value) in layers.into_iter().flatten().flatten() {
             fields.set(name, Field::Value(value.clone()));
         }
-        self.write(&fields)
+        fields
     }
 
     fn add_fields(&self, fields: &mut Fields) {
@@ -233,23 +251,20 @@ impl Draft<'_> {
         headers.0
     }
 
-    fn write(&self, fields: &Fields) -> Vec<u8> {
-        let Prefix { head, items, .. } = self.prefix;
-        let mut body = Vec::with_capacity(items.bytes.len() + head.tools_bytes.len() + 4096);
+    fn write(&self, fields: &Fields, body: &mut Vec<u8>) {
         let mut separator = b'{';
         for (name, field) in &fields.0 {
             body.push(separator);
             separator = b',';
-            write_json(&mut body, name);
+            write_json(body, name);
             body.push(b':');
             match field {
-                Field::Value(value) => write_json(&mut body, value),
-                Field::Messages => self.write_messages(&mut body),
-                Field::Tools => self.write_tools(&mut body, head),
+                Field::Value(value) => write_json(body, value),
+                Field::Messages => self.write_messages(body),
+                Field::Tools => self.write_tools(body, &self.prefix.head),
             }
         }
         body.push(b'}');
-        body
     }
 
     fn write_messages(&self, body: &mut Vec<u8>) {

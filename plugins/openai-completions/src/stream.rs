@@ -173,7 +173,7 @@ impl Answer {
         }
         self.message.usage = usage.clone();
         sink.event(StreamEvent::Meta {
-            usage: Some(usage),
+            usage: Some(Box::new(usage)),
             response_id: None,
             response_model: None,
         });
@@ -438,7 +438,7 @@ impl OpenCall {
         }
         sink.event(StreamEvent::ToolcallEnd {
             content_index: self.block,
-            tool_call: call.clone(),
+            tool_call: Box::new(call.clone()),
         });
     }
 }

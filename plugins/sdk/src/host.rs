@@ -11,7 +11,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::task::{Context, Poll};
 
 use serde::de::DeserializeOwned;
@@ -111,6 +111,44 @@ pub fn framed(header: &impl Serialize, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// An HTTP request with its body behind it, as they cross to the host. A body is written into its place,
+/// because it may be large.
+#[derive(Debug, Clone)]
+pub struct FramedRequest {
+    request: HttpRequest,
+    bytes: Vec<u8>,
+    body_at: usize,
+}
+
+impl FramedRequest {
+    /// Lets `write` append a body of about so many bytes.
+    #[must_use]
+    pub fn new(request: HttpRequest, size: usize, write: impl FnOnce(&mut Vec<u8>)) -> Self {
+        let header = framed(&request, &[]);
+        let body_at = header.len();
+        let mut bytes = Vec::with_capacity(body_at + size);
+        bytes.extend_from_slice(&header);
+        write(&mut bytes);
+        Self {
+            request,
+            bytes,
+            body_at,
+        }
+    }
+
+    /// The request.
+    #[must_use]
+    pub fn request(&self) -> &HttpRequest {
+        &self.request
+    }
+
+    /// Its body.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        self.bytes.get(self.body_at..).unwrap_or_default()
+    }
+}
+
 /// Splits what [`framed`] joined.
 ///
 /// # Errors
@@ -144,13 +182,15 @@ impl Host {
 
     /// A host over other services, for tests. Blocking work runs in place.
     pub fn from_services(services: impl Services + 'static) -> Self {
-        Self::new(Arc::new(services), Arc::new(Tasks::default()))
+        Self::from_shared(Arc::new(services))
     }
 
     /// As [`Host::from_services`], over services that others hold too.
     #[must_use]
     pub fn from_shared(services: Arc<dyn Services>) -> Self {
-        Self::new(services, Arc::new(Tasks::default()))
+        // One for all: a host is made for every call of a handler, and their work waits for nobody.
+        static IN_PLACE: LazyLock<Arc<Tasks>> = LazyLock::new(Arc::default);
+        Self::new(services, Arc::clone(&IN_PLACE))
     }
 
     /// What the calls go to; the kernel passes it across the ABI.
@@ -202,7 +242,17 @@ impl Host {
     /// # Errors
     /// `network` when no response came, `timeout`, `invalid` for a bad URL or header.
     pub async fn http(&self, request: HttpRequest, body: &[u8]) -> Result<HttpResponse, Error> {
-        let mut stream = self.open("http.stream", framed(&request, body)).await?;
+        let write = |bytes: &mut Vec<u8>| bytes.extend_from_slice(body);
+        self.http_framed(FramedRequest::new(request, body.len(), write))
+            .await
+    }
+
+    /// As [`Host::http`], for a body that is not copied.
+    ///
+    /// # Errors
+    /// As [`Host::http`].
+    pub async fn http_framed(&self, request: FramedRequest) -> Result<HttpResponse, Error> {
+        let mut stream = self.open("http.stream", request.bytes).await?;
         let head = match stream.next().await {
             Some(head) => head?,
             None => {
@@ -561,3 +611,23 @@ pub struct DirEntry {
 #[derive(Debug)]
 #[must_use = "the file is released when the lock is dropped"]
 pub struct FileLock(#[expect(dead_code, reason = "held for its drop")] ByteStream);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_that_is_written_behind_its_request_crosses_as_one_that_is_joined_with_it() {
+        let request = HttpRequest {
+            url: "http://h.test/\n".to_owned(),
+            ..HttpRequest::default()
+        };
+        let body = b"{\"n\": 1}\n\n";
+        let write = |bytes: &mut Vec<u8>| bytes.extend_from_slice(body);
+        let written = FramedRequest::new(request.clone(), 4, write);
+        assert_eq!(written.body(), body);
+        assert_eq!(written.bytes, framed(&request, body));
+        let (crossed, rest) = unframed::<HttpRequest>(&written.bytes).unwrap();
+        assert_eq!((crossed.url, rest), (request.url, &body[..]));
+    }
+}

@@ -32,7 +32,7 @@ pub enum Flow {
 pub trait Caller: Send + Sync {
     /// Whether the caller has given up.
     fn cancelled(&self) -> bool;
-    /// Pushes JSON to the caller.
+    /// Pushes JSON to the caller: of a stream one event, or a list of events that came at once.
     fn emit(&self, payload: &[u8]) -> Flow;
 }
 

@@ -117,7 +117,7 @@ pub struct StreamRequest {
     pub options: StreamOptions,
     /// The transcript: LLM messages only, prompt and tools in system messages (M12). A message that
     /// was part of the previous request of this conversation is the same `Arc`.
-    pub messages: Vec<Arc<Message>>,
+    pub messages: Arc<Vec<Arc<Message>>>,
     cache: Cache,
 }
 
@@ -139,7 +139,7 @@ impl StreamRequest {
         Self {
             model,
             options,
-            messages,
+            messages: Arc::new(messages),
             cache: Cache::default(),
         }
     }
@@ -222,7 +222,8 @@ pub struct Conversations {
 struct Held {
     id: String,
     revision: u64,
-    messages: Vec<Arc<Message>>,
+    /// Shared with the request that is answered; by the next one it is held here alone.
+    messages: Arc<Vec<Arc<Message>>>,
     cache: Cache,
 }
 
@@ -273,17 +274,18 @@ impl Conversations {
             None => Held {
                 id,
                 revision,
-                messages: Vec::new(),
+                messages: Arc::default(),
                 cache: Cache::default(),
             },
         };
         entry.revision = revision;
-        entry.messages.truncate(keep);
-        entry.messages.extend(messages);
+        let held_messages = Arc::make_mut(&mut entry.messages);
+        held_messages.truncate(keep);
+        held_messages.extend(messages);
         let request = StreamRequest {
             model,
             options,
-            messages: entry.messages.clone(),
+            messages: Arc::clone(&entry.messages),
             cache: Arc::clone(&entry.cache),
         };
         held.push(entry);
@@ -318,7 +320,31 @@ impl StreamOut {
     /// # Errors
     /// `cancelled` when nobody listens any more; end the request then.
     pub async fn send(&self, event: &StreamEvent) -> Result<(), Error> {
-        match self.call.emit(&serde_json::to_vec(event)?) {
+        self.emit(&serde_json::to_vec(event)?).await
+    }
+
+    /// Sends events in order. They cross at once, so a wire sends together what it read together.
+    ///
+    /// # Errors
+    /// As [`StreamOut::send`].
+    pub async fn send_all(&self, events: &mut Vec<StreamEvent>) -> Result<(), Error> {
+        match events.as_slice() {
+            [] => return Ok(()),
+            [event] => self.send(event).await?,
+            several => {
+                /// Of an event with a word in it.
+                const USUAL_BYTES: usize = 72;
+                let mut bytes = Vec::with_capacity(several.len() * USUAL_BYTES);
+                serde_json::to_writer(&mut bytes, several)?;
+                self.emit(&bytes).await?;
+            }
+        }
+        events.clear();
+        Ok(())
+    }
+
+    async fn emit(&self, events: &[u8]) -> Result<(), Error> {
+        match self.call.emit(events) {
             Flow::Continue => Ok(()),
             Flow::Slow => self
                 .host()
@@ -327,17 +353,6 @@ impl StreamOut {
                 .map(drop),
             Flow::Stop => Err(Error::cancelled()),
         }
-    }
-
-    /// Sends events in order.
-    ///
-    /// # Errors
-    /// As [`StreamOut::send`].
-    pub async fn send_all(&self, events: &mut Vec<StreamEvent>) -> Result<(), Error> {
-        for event in events.drain(..) {
-            self.send(&event).await?;
-        }
-        Ok(())
     }
 }
 
@@ -353,6 +368,7 @@ impl EventSink for &StreamOut {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::{BoxFuture, ByteStream, Services};
 
     fn payload(after: u64, revision: u64, keep: usize, texts: &[&str]) -> StreamPayload {
         StreamPayload {
@@ -415,5 +431,47 @@ mod tests {
             .request(payload(1, 2, 3, &[]))
             .unwrap_err();
         assert!(error.is(code::CONVERSATION_UNKNOWN));
+    }
+
+    #[test]
+    fn events_that_were_read_together_cross_together() {
+        #[derive(Default)]
+        struct Emitted(Mutex<Vec<String>>);
+        impl crate::plugin::Caller for Emitted {
+            fn cancelled(&self) -> bool {
+                false
+            }
+            fn emit(&self, payload: &[u8]) -> Flow {
+                let text = String::from_utf8(payload.to_vec()).unwrap();
+                self.0.lock().unwrap().push(text);
+                Flow::Continue
+            }
+        }
+        struct NoServices;
+        impl Services for NoServices {
+            fn call(&self, name: &str, _: Vec<u8>) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
+                Box::pin(std::future::ready(Err(Error::unsupported(name))))
+            }
+            fn open(
+                &self,
+                name: &str,
+                _: Vec<u8>,
+            ) -> BoxFuture<'static, Result<ByteStream, Error>> {
+                Box::pin(std::future::ready(Err(Error::unsupported(name))))
+            }
+            fn notify(&self, _: &str, _: &[u8]) {}
+        }
+        let caller = Arc::new(Emitted::default());
+        let host = Host::from_services(NoServices);
+        let out = StreamOut::new(CallCtx::new(Arc::clone(&caller) as _, host));
+        for count in [0, 1, 2] {
+            let mut events = vec![StreamEvent::Start; count];
+            let mut sending = std::pin::pin!(out.send_all(&mut events));
+            let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+            assert!(sending.as_mut().poll(&mut cx).is_ready());
+        }
+        let start = "{\"type\":\"start\"}";
+        let both = format!("[{start},{start}]");
+        assert_eq!(*caller.0.lock().unwrap(), [start.to_owned(), both]);
     }
 }

@@ -31,7 +31,7 @@ pub enum StreamEvent {
     Meta {
         /// Tokens so far.
         #[serde(skip_serializing_if = "Option::is_none")]
-        usage: Option<Usage>,
+        usage: Option<Box<Usage>>,
         /// The service's id of the response.
         #[serde(skip_serializing_if = "Option::is_none")]
         response_id: Option<String>,
@@ -98,7 +98,7 @@ pub enum StreamEvent {
         /// Position of the block.
         content_index: usize,
         /// The call; authoritative.
-        tool_call: ToolCall,
+        tool_call: Box<ToolCall>,
     },
 }
 
@@ -122,7 +122,7 @@ enum Kind {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Meta {
-    usage: Option<Usage>,
+    usage: Option<Box<Usage>>,
     response_id: Option<String>,
     response_model: Option<String>,
 }
@@ -161,7 +161,7 @@ struct OpenCall {
 #[serde(rename_all = "camelCase")]
 struct WholeCall {
     content_index: usize,
-    tool_call: ToolCall,
+    tool_call: Box<ToolCall>,
 }
 
 impl Kind {
@@ -383,7 +383,7 @@ impl Assembler {
                 response_model,
             } => {
                 if let Some(usage) = usage {
-                    self.message.usage = usage.clone();
+                    self.message.usage.clone_from(usage);
                 }
                 if response_id.is_some() {
                     self.message.response_id.clone_from(response_id);
@@ -573,7 +573,7 @@ impl<S: EventSink> MessageWriter<S> {
         });
         self.sink.event(StreamEvent::ToolcallEnd {
             content_index,
-            tool_call: call,
+            tool_call: Box::new(call),
         });
     }
 
@@ -727,10 +727,10 @@ mod tests {
         vec![
             StreamEvent::Start,
             StreamEvent::Meta {
-                usage: Some(Usage {
+                usage: Some(Box::new(Usage {
                     input: 5,
                     ..Usage::default()
-                }),
+                })),
                 response_id: Some("r".into()),
                 response_model: Some("m".into()),
             },
@@ -763,12 +763,12 @@ mod tests {
             },
             StreamEvent::ToolcallEnd {
                 content_index,
-                tool_call: ToolCall {
+                tool_call: Box::new(ToolCall {
                     id: "1".into(),
                     name: "read".into(),
                     arguments: arguments.as_object().cloned().unwrap(),
                     ..ToolCall::default()
-                },
+                }),
             },
         ]
     }

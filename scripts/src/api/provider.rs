@@ -45,7 +45,7 @@ impl Request {
     /// The tools in force: declarations of the system messages, in order, less the withdrawn ones.
     fn tools(&self) -> Vec<&Tool> {
         let mut tools: Vec<&Tool> = Vec::new();
-        for message in &self.0.messages {
+        for message in self.0.messages.iter() {
             let Message::System(system) = &**message else {
                 continue;
             };

@@ -11,7 +11,7 @@ use pliant_tests::{MODEL, PROVIDER, TempHome, fixture_plugin};
 use serde_json::json;
 
 use crate::measure::{Run, measure};
-use crate::replay::{Answer, Replay};
+use pliant_tests::replay::{Answer, Replay};
 
 /// Everything that a case needs.
 pub struct Lab {

@@ -8,7 +8,6 @@
 mod case;
 mod lab;
 mod measure;
-mod replay;
 
 use std::process::ExitCode;
 

@@ -176,7 +176,13 @@ where
     let started = Instant::now();
     while let Some(chunk) = next {
         match chunk {
-            Some(Ok(bytes)) => data.extend_from_slice(&bytes),
+            Some(Ok(bytes)) => {
+                // Where one chunk follows another, many do.
+                if !data.is_empty() && data.capacity() < CHUNK_BYTES {
+                    data.reserve_exact(CHUNK_BYTES + bytes.len());
+                }
+                data.extend_from_slice(&bytes);
+            }
             Some(Err(cause)) => return (data, Some(Piece::Failed(cause))),
             None => return (data, Some(Piece::End)),
         }
@@ -188,13 +194,15 @@ where
     (data, None)
 }
 
-/// The next chunk, or the end, if it is there after a few turns of the other tasks.
+/// The next chunk, or the end, if it is there after a few turns of the other tasks. It is waited for
+/// meanwhile: a turn of the runtime asks the system for events, which costs more than a chunk.
 async fn soon<S: Stream>(chunks: &mut Pin<Box<S>>) -> Option<Option<S::Item>> {
     for _ in 0..QUIET_YIELDS {
-        if let Some(next) = chunks.next().now_or_never() {
-            return Some(next);
+        tokio::select! {
+            biased;
+            next = chunks.next() => return Some(next),
+            () = yield_now() => {}
         }
-        yield_now().await;
     }
     chunks.next().now_or_never()
 }

@@ -46,6 +46,9 @@ where
     F: for<'a> AsyncFnOnce(Dispatcher<'a>, T) -> T,
 {
     let snapshot: Arc<Snapshot> = host.registry().snapshot();
+    if snapshot.handlers(point.name()).is_empty() {
+        return nobody;
+    }
     let services = |source: &Source| host.services(source);
     let report = |failure| host.report(failure);
     let (cancel, limit) = bounds(cancel, host.handler_limit());
@@ -63,7 +66,7 @@ where
 
 /// Whether anybody attached a handler to `point`.
 fn listens<H: RunHost>(host: &H, point: HookPoint) -> bool {
-    !host.registry().snapshot().handlers(point.name()).is_empty()
+    host.registry().hears(point.name())
 }
 
 /// Time for a handler that hears of something after the user gave up.
@@ -88,13 +91,23 @@ pub(super) async fn announce<H: PluginHost>(host: &H, event: Event) {
     host.publish(event).await;
 }
 
-/// Tells handlers of an event that only notifies.
-pub(super) async fn notify<H: RunHost>(host: &H, cancel: &CancellationToken, event: &Event) {
-    let Some(point) = point_of(event) else { return };
+/// Tells handlers of an event that only notifies; whether there were any.
+pub(super) async fn notify<H: RunHost>(
+    host: &H,
+    cancel: &CancellationToken,
+    event: &Event,
+) -> bool {
+    let Some(point) = point_of(event) else {
+        return false;
+    };
+    if !listens(host, point) {
+        return false;
+    }
     with_handlers(host, cancel, point, (), async |dispatcher, ()| {
         dispatcher.notify(event).await
     })
     .await;
+    true
 }
 
 fn point_of(event: &Event) -> Option<HookPoint> {

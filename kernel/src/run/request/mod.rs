@@ -3,7 +3,7 @@
 //! any of it.
 //!
 //! What stays the same from request to request stays the same value, so that a turn costs what it
-//! adds; with nobody listening nothing is copied but the list itself.
+//! adds; with nobody listening nothing is copied.
 
 mod system;
 
@@ -48,7 +48,7 @@ impl Assembly {
         view: &RequestView,
         images_blocked: bool,
         model: &Model,
-    ) -> Vec<Arc<Message>> {
+    ) -> Arc<Vec<Arc<Message>>> {
         self.transcript.block_images(images_blocked);
         if view.is_plain() {
             return self.transcript.update(messages, model);
@@ -69,7 +69,7 @@ pub(super) async fn messages<H: RunHost>(
     cancel: &CancellationToken,
     view: &RequestView,
     model: &Model,
-) -> Vec<Arc<Message>> {
+) -> Arc<Vec<Arc<Message>>> {
     let changed = hooks::context(host, cancel).await;
     let images_blocked = host.images_blocked();
     host.assemble(|projection, assembly| {

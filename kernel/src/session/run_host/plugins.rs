@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pliant_sdk::Event;
-use pliant_sdk::host::{BoxFuture, Services};
+use pliant_sdk::host::Services;
 
 use crate::host::actions::CallScope;
 use crate::registry::{HandlerFailure, Registry, Source};
@@ -29,15 +29,15 @@ impl PluginHost for Arc<Shared> {
         limit.unwrap_or(25)
     }
 
-    fn publish(&self, event: Event) -> BoxFuture<'_, ()> {
-        Box::pin(self.subscribers.publish(event))
+    async fn publish(&self, event: impl Into<Arc<Event>> + Send) {
+        self.subscribers.publish(event).await;
     }
 
     fn report(&self, failure: HandlerFailure) {
         lock(&self.reports).push(failure);
     }
 
-    fn publish_reports(&self) -> BoxFuture<'_, ()> {
-        Box::pin(Shared::publish_reports(self))
+    async fn publish_reports(&self) {
+        Shared::publish_reports(self).await;
     }
 }

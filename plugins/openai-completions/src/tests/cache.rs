@@ -73,11 +73,12 @@ fn models() -> Vec<Model> {
 }
 
 fn change(dice: &mut Dice, request: &mut StreamRequest, time: i64) {
-    let length = request.messages.len();
+    let messages = Arc::make_mut(&mut request.messages);
+    let length = messages.len();
     match dice.roll(12) {
-        0 if length > 0 => request.messages.truncate(dice.roll(length)),
-        1 if length > 0 => request.messages[dice.roll(length)] = random_message(dice, time),
-        2 if length > 0 => drop(request.messages.remove(dice.roll(length))),
+        0 if length > 0 => messages.truncate(dice.roll(length)),
+        1 if length > 0 => messages[dice.roll(length)] = random_message(dice, time),
+        2 if length > 0 => drop(messages.remove(dice.roll(length))),
         3 => {
             let all = models();
             request.model = all[dice.roll(all.len())].clone();
@@ -89,7 +90,7 @@ fn change(dice: &mut Dice, request: &mut StreamRequest, time: i64) {
         5 => {}
         _ => {
             for _ in 0..=dice.roll(3) {
-                request.messages.push(random_message(dice, time));
+                messages.push(random_message(dice, time));
             }
         }
     }
@@ -107,12 +108,12 @@ fn kept_bytes_are_the_bytes_of_a_request_built_at_once() {
                 let fresh = StreamRequest::new(
                     kept.model.clone(),
                     kept.options.clone(),
-                    kept.messages.clone(),
+                    kept.messages.to_vec(),
                 );
                 let (kept, fresh) = (build(&kept).unwrap(), build(&fresh).unwrap());
                 assert_eq!(
-                    String::from_utf8(kept.body).unwrap(),
-                    String::from_utf8(fresh.body).unwrap()
+                    str::from_utf8(kept.http.body()).unwrap(),
+                    str::from_utf8(fresh.http.body()).unwrap()
                 );
                 compared += 1;
             }
@@ -136,10 +137,9 @@ fn a_turn_only_adds_to_the_bytes_of_the_messages() {
             json!({"role": "toolResult", "toolCallId": format!("c{turn}"), "toolName": "t",
                 "content": [text("r")]}),
         ];
-        request
-            .messages
+        Arc::make_mut(&mut request.messages)
             .extend(turn_messages.map(|value| Arc::new(Message::from(value))));
-        let body = String::from_utf8(build(&request).unwrap().body).unwrap();
+        let body = String::from_utf8(build(&request).unwrap().http.body().to_vec()).unwrap();
         let messages = body.split_once("\"messages\":[").unwrap().1;
         let messages = messages.split_once("],\"stream\"").unwrap().0.to_owned();
         assert!(messages.starts_with(&before));

@@ -38,7 +38,7 @@ fn models() -> Vec<Model> {
 fn body(model: &Model, messages: &[Arc<Message>]) -> Value {
     let request = StreamRequest::new(model.clone(), options(json!({})), messages.to_vec());
     // Strict: half a surrogate pair in the bytes is an error here.
-    serde_json::from_slice(&build(&request).unwrap().body).unwrap()
+    serde_json::from_slice(build(&request).unwrap().http.body()).unwrap()
 }
 
 fn service(model: &Model) -> Service {
@@ -130,7 +130,7 @@ fn all_recorded_requests_are_accepted() {
     for folder in super::fixtures::cases() {
         let case = super::fixtures::json_file(&folder.join("case.json"));
         let request = super::fixtures::request(&case);
-        let body: Value = serde_json::from_slice(&build(&request).unwrap().body).unwrap();
+        let body: Value = serde_json::from_slice(build(&request).unwrap().http.body()).unwrap();
         let wrong = check(&body, service(&request.model));
         assert!(wrong.is_empty(), "{}: {wrong:#?}", folder.display());
     }

@@ -246,7 +246,7 @@ fn every_thinking_level_of_the_catalogue_is_sent_as_by_pi() {
                 vec![Arc::new(Message::user("x", 0))],
             );
             let built = crate::request::build(&request).unwrap();
-            let body: Value = serde_json::from_slice(&built.body).unwrap();
+            let body: Value = serde_json::from_slice(built.http.body()).unwrap();
             let mut expected = expected.clone();
             expected.as_object_mut().unwrap().shift_remove("clamped");
             let at = format!("{} at {level}", row["model"]["id"]);

@@ -57,7 +57,12 @@ fn roles(body: &Value) -> Vec<&str> {
 }
 
 fn header<'a>(built: &'a crate::request::Built, name: &str) -> Option<&'a str> {
-    let found = built.headers.iter().find(|(known, _)| known == name)?;
+    let found = built
+        .http
+        .request()
+        .headers
+        .iter()
+        .find(|(known, _)| known == name)?;
     found.1.as_deref()
 }
 
@@ -500,12 +505,12 @@ fn session_affinity_headers() {
     );
     assert_eq!(header(&on(json!("openrouter")), "x-session-id"), Some("s"));
     assert_eq!(header(&on(Value::Null), "session_id"), Some("s"));
-    assert_eq!(sends(json!({})).headers.len(), 2);
+    assert_eq!(sends(json!({})).http.request().headers.len(), 2);
     let uncached = built(
         compat(json!({"sendSessionAffinityHeaders": true})),
         json!({"sessionId": "s", "cacheRetention": "none"}),
     );
-    assert_eq!(uncached.headers.len(), 2);
+    assert_eq!(uncached.http.request().headers.len(), 2);
 }
 
 #[test]

@@ -80,10 +80,11 @@ impl Caller for Events {
     }
 
     fn emit(&self, payload: &[u8]) -> Flow {
-        self.0
-            .lock()
-            .unwrap()
-            .push(serde_json::from_slice(payload).unwrap());
+        let mut events = self.0.lock().unwrap();
+        match payload[0] {
+            b'[' => events.extend(serde_json::from_slice::<Vec<_>>(payload).unwrap()),
+            _ => events.push(serde_json::from_slice(payload).unwrap()),
+        }
         Flow::Continue
     }
 }
@@ -146,5 +147,5 @@ pub(crate) fn options(value: Value) -> StreamOptions {
 /// The body for a model with these switches.
 pub(crate) fn body(patch: Value, option: Value, list: Value) -> Value {
     let request = StreamRequest::new(model(patch), options(option), messages(list));
-    serde_json::from_slice(&crate::request::build(&request).unwrap().body).unwrap()
+    serde_json::from_slice(crate::request::build(&request).unwrap().http.body()).unwrap()
 }

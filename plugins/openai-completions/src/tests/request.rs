@@ -97,7 +97,7 @@ fn later_header_layers_win_without_regard_to_case() {
         "compat": {"sendSessionAffinityHeaders": true}});
     let option =
         json!({"sessionId": "s", "headers": {"x-a": "2", "authorization": null, "x-n": 3}});
-    let headers = built(patch, option, hello()).headers;
+    let headers = built(patch, option, hello()).http.request().headers.clone();
     let find = |name: &str| {
         let mut found = headers
             .iter()
@@ -123,7 +123,10 @@ fn the_address_is_joined_with_one_slash() {
         "https://h.test/v1//",
     ] {
         let built = built(json!({"baseUrl": url}), json!({}), hello());
-        assert_eq!(built.url, "https://h.test/v1/chat/completions");
+        assert_eq!(
+            built.http.request().url,
+            "https://h.test/v1/chat/completions"
+        );
     }
     let request = StreamRequest::new(model(json!({"baseUrl": ""})), options(json!({})), vec![]);
     assert!(build(&request).unwrap_err().contains("p/m has no base URL"));

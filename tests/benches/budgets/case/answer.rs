@@ -2,7 +2,7 @@
 
 use super::{ms, peak, wall_ms};
 use crate::lab::Lab;
-use crate::replay::Answer;
+use pliant_tests::replay::Answer;
 use pliant_tests::table::{Table, Unit};
 
 const RUNS: usize = 21;

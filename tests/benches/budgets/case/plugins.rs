@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::lab::Lab;
 use crate::measure::measure;
-use crate::replay::Answer;
+use pliant_tests::replay::Answer;
 use pliant_tests::table::{Table, Unit};
 
 const RUNS: usize = 11;

@@ -3,7 +3,7 @@
 use super::{ms, peak};
 use crate::lab::Lab;
 use crate::measure::Run;
-use crate::replay::Answer;
+use pliant_tests::replay::Answer;
 use pliant_tests::table::{Table, Unit, middle};
 
 const RUNS: usize = 5;

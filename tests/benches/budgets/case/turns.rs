@@ -3,7 +3,7 @@
 
 use super::{ms, peak};
 use crate::lab::Lab;
-use crate::replay::Answer;
+use pliant_tests::replay::Answer;
 use pliant_tests::table::{Table, Unit, middle};
 
 /// Turns, runs, and what the median turn may take.

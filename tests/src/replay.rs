@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 /// The server. It lives in a thread until the bench ends.
+#[derive(Debug)]
 pub struct Replay {
     address: SocketAddr,
     tape: Arc<Tape>,
 }
 
 /// The answers, and what has happened so far.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Tape {
     answers: Mutex<Vec<Vec<u8>>>,
     times: Mutex<Vec<Times>>,
@@ -72,6 +73,7 @@ impl Replay {
 }
 
 /// One streamed answer, as a list of deltas.
+#[derive(Debug)]
 pub struct Answer {
     deltas: Vec<Value>,
     finish_reason: &'static str,
