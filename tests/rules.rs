@@ -26,11 +26,11 @@ fn every_rule_has_a_test_or_a_reason_why_not() {
         pinned.for_each(|test| println!("       {test}"));
         match (tests.contains_key(*rule), reasons.get(rule)) {
             (false, None) => wrong.push(format!("{rule} has neither a test nor a reason")),
-            (true, Some(reason)) if !reason.starts_with("soon") => {
+            (true, Some(_)) => {
                 wrong.push(format!("{rule} has a test, and a reason for having none"));
             }
             (false, Some(reason)) => println!("       no test: {reason}"),
-            (true, _) => {}
+            (true, None) => {}
         }
     }
     let known: BTreeSet<&str> = rules.iter().map(|(rule, _)| *rule).collect();

@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use pliant_sdk::message::{AssistantMessage, Message, StopReason, ToolCall, Usage};
+use pliant_sdk::plugin::CallCtx;
 use pliant_sdk::provider::{Provider, ProviderSpec, StreamOut, StreamRequest, Wire};
 use pliant_sdk::stream::MessageWriter;
+use pliant_sdk::virtual_model::{Route, RouteRequest, VirtualModel, VirtualModelSpec};
 use pliant_sdk::{Error, Model};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -189,11 +191,38 @@ impl Provider for ScriptedProvider {
     }
 
     fn models(&self) -> Vec<Model> {
-        vec![Model {
-            id: "m".into(),
+        let model = |id: &str, reasoning| Model {
+            id: id.into(),
             provider: "fake".into(),
             api: "scripted".into(),
+            reasoning,
             ..Model::default()
-        }]
+        };
+        vec![model("m", false), model("thinker", true)]
+    }
+}
+
+/// Sends every other request to the one model, and the rest to the other; some it knows no way for.
+pub struct Router;
+
+impl VirtualModel for Router {
+    fn spec(&self) -> VirtualModelSpec {
+        VirtualModelSpec::new("router", "auto", "Auto")
+    }
+
+    async fn route(&self, request: RouteRequest, _: CallCtx) -> Result<Route, Error> {
+        let count = request.messages.len();
+        if count % 7 == 6 {
+            return Err(Error::failed("the router knows no way"));
+        }
+        let to = if count % 2 == 0 {
+            "fake/m"
+        } else {
+            "fake/thinker"
+        };
+        Ok(Route {
+            state: Some(json!(count)),
+            ..Route::to(to)
+        })
     }
 }

@@ -8,7 +8,7 @@ use pliant_kernel::models::ModelWish;
 use pliant_kernel::pipeline::{Prompt, WhenActive};
 use pliant_kernel::registry::{InProcess, Rank, Source};
 use pliant_kernel::run::NavigateOptions;
-use pliant_kernel::session::{Session, Subscription};
+use pliant_kernel::session::{Keep, SelectOptions, Session, Subscription};
 use pliant_kernel::{Kernel, KernelOptions, OpenOptions, SessionChoice};
 use pliant_sdk::message::{BashExecutionMessage, StopReason};
 use pliant_sdk::session::MessageDraft;
@@ -21,7 +21,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 use crate::extension::Extension;
-use crate::model::{ScriptedProvider, ScriptedWire, Talk};
+use crate::model::{Router, ScriptedProvider, ScriptedWire, Talk};
 use crate::record::{Aborted, Prompted, Record, word};
 use crate::script::{After, Script, Setting, Way, What};
 use crate::tools::{Doer, Workshop};
@@ -87,6 +87,7 @@ impl Stage {
         let plugin = Plugin::new()
             .wire(ScriptedWire(Arc::clone(&talk)))
             .provider(ScriptedProvider)
+            .virtual_model(Router)
             .tool(doer("echo", ExecutionMode::default()))
             .tool(doer("slow", ExecutionMode::Sequential));
         let source = Source::inline("fake", Rank::User);
@@ -193,6 +194,17 @@ impl Stage {
                     let _ = session.navigate_tree(&to, options).await;
                 });
             }
+            What::Model(model) => {
+                let model = *model;
+                self.with_session(|session| async move { select(&session, model).await });
+            }
+            What::Level(level) => {
+                let level = *level;
+                self.with_session(|session| async move {
+                    let set = session.set_thinking_level(level, Keep::Session).await;
+                    set.unwrap();
+                });
+            }
             What::Bash => {
                 let ended = BashExecutionMessage {
                     command: format!("command {number}"),
@@ -295,6 +307,7 @@ impl Stage {
         self.talk.replies.lock().unwrap().clear();
         self.extension.calm_down();
         self.extension.load();
+        select(&self.session, "fake/m").await;
         let accepted = self.session.prompt(Prompt::text(PROBE), |_| ());
         let end = timeout(Duration::from_secs(5), accepted).await;
         let end = end.unwrap_or_else(|_| self.stuck("the probe never ends", script));
@@ -335,6 +348,16 @@ impl Stage {
         self.files
             .extend(file.and_then(|file| std::fs::read(file).ok()));
     }
+}
+
+async fn select(session: &Session, model: &str) {
+    let wish = ModelWish {
+        provider: None,
+        model: Some(model.to_owned()),
+    };
+    let choice = session.find_model(&wish).await.unwrap();
+    let how = SelectOptions::default();
+    session.set_model(&choice.model, how).await.unwrap();
 }
 
 fn settings(setting: &Setting) -> String {

@@ -2,6 +2,7 @@
 //! what its extension does, and what its users do when.
 
 use pliant_kernel::registry::HookPoint;
+use pliant_sdk::message::ThinkingLevel;
 use pliant_sdk::session::{MessageOptions, SendAs};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -148,6 +149,9 @@ pub enum What {
     Navigate(usize, bool),
     /// A command of the user has ended.
     Bash,
+    /// Another model, maybe a virtual one.
+    Model(&'static str),
+    Level(ThinkingLevel),
 }
 
 impl What {
@@ -320,6 +324,9 @@ fn act() -> impl Strategy<Value = Act> {
         1 => Just(What::ClearQueue),
         3 => message().prop_map(What::Message),
         2 => Just(What::Bash),
+        2 => select(vec!["fake/m", "fake/thinker", "router/auto"]).prop_map(What::Model),
+        1 => select(vec![ThinkingLevel::Off, ThinkingLevel::Low, ThinkingLevel::Max])
+            .prop_map(What::Level),
         2 => (0..20_usize, any::<bool>()).prop_map(|(to, summary)| What::Navigate(to, summary)),
     ];
     let after = prop_oneof![
