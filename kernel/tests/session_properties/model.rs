@@ -215,7 +215,7 @@ impl VirtualModel for Router {
         if count % 7 == 6 {
             return Err(Error::failed("the router knows no way"));
         }
-        let to = if count % 2 == 0 {
+        let to = if count.is_multiple_of(2) {
             "fake/m"
         } else {
             "fake/thinker"
