@@ -17,6 +17,7 @@ mod record;
 
 mod checks;
 mod found;
+mod input;
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;
