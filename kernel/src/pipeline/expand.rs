@@ -72,7 +72,7 @@ fn failure(
             path: Some(file.to_owned()),
             rank: Rank::User,
         },
-        event,
+        event: event.into(),
         error: Error::failed(why),
     })
 }
@@ -195,7 +195,7 @@ mod tests {
             resources,
             callers: Callers {
                 services: &|_| unreachable!("nobody is called"),
-                report: &|failure| reports.lock().unwrap().push(failure.event.to_owned()),
+                report: &|failure| reports.lock().unwrap().push(failure.event.into_owned()),
                 cancel: CancellationToken::new(),
                 limit: None,
             },

@@ -4,6 +4,7 @@
 //! handler is called, its failure is reported with its owner's name, and the stage decides what
 //! comes next. A dispatch works on one snapshot's list, so a reload never mixes generations in it.
 
+use std::borrow::Cow;
 use std::future::poll_fn;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -27,8 +28,8 @@ use super::{HandlerSpec, HookPoint, Registered, Source};
 pub struct HandlerFailure {
     /// Whose it is.
     pub source: Source,
-    /// At which event.
-    pub event: &'static str,
+    /// At which event, or in which operation.
+    pub event: Cow<'static, str>,
     /// What went wrong.
     pub error: Error,
 }
@@ -38,7 +39,7 @@ impl From<HandlerFailure> for Event {
         let Source { name, path, .. } = failure.source;
         Self::ExtensionError {
             extension_path: path.map_or(name, |path| path.display().to_string()),
-            event: failure.event.to_owned(),
+            event: failure.event.into_owned(),
             error: failure.error.to_string(),
         }
     }
@@ -99,7 +100,7 @@ impl Callers<'_> {
         value.map_err(|error| {
             let failure = HandlerFailure {
                 source: source.clone(),
-                event,
+                event: event.into(),
                 error,
             };
             if !failure.error.is(code::CANCELLED) {
@@ -255,7 +256,7 @@ impl<'a> Dispatcher<'a> {
     ) -> HandlerFailure {
         let failure = HandlerFailure {
             source: handler.source().clone(),
-            event: self.point.name(),
+            event: self.point.name().into(),
             error,
         };
         (self.callers.report)(failure.clone());

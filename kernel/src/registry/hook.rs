@@ -107,6 +107,10 @@ hook_points! {
     UserBash = "user_bash",
 }
 
+/// Begins the names of handlers that hear what extensions say to each other (`extensions.md` §4.11); the
+/// channel follows.
+pub const BUS_PREFIX: &str = "bus:";
+
 impl HookPoint {
     /// Whether this version dispatches an event of that name.
     #[must_use]

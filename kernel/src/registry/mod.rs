@@ -16,7 +16,7 @@ use arc_swap::ArcSwap;
 
 pub use dispatch::{Callers, Dispatcher, HandlerFailure, call_ctx};
 pub use generation::{Contribution, Generation, InProcess, Kind, MakeServices, Rank, Source};
-pub use hook::{HandlerSpec, HookPoint};
+pub use hook::{BUS_PREFIX, HandlerSpec, HookPoint};
 pub use snapshot::{Registered, Snapshot};
 
 /// The registry: a swap of immutable snapshots.

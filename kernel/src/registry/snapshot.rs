@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::generation::{Contribution, Generation, Kind, Rank, Source};
-use super::hook::{HandlerSpec, HookPoint};
+use super::hook::{BUS_PREFIX, HandlerSpec, HookPoint};
 
 /// A registered thing and the generation that runs it.
 pub struct Registered<S> {
@@ -231,7 +231,7 @@ impl Snapshot {
 
     /// A handler that nobody will ever call is a mistake its author should hear of.
     fn note_unknown_event(&mut self, generation: &Arc<dyn Generation>, item: &Contribution) {
-        if !HookPoint::is_known(&item.name) {
+        if !HookPoint::is_known(&item.name) && !item.name.starts_with(BUS_PREFIX) {
             let (event, source) = (&item.name, &generation.source().name);
             self.diagnostics.push(format!(
                 "The handler of \"{event}\" in \"{source}\" is never called: this version has no such event."

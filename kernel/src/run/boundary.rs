@@ -121,7 +121,7 @@ fn granted<H: RunHost>(driver: &RunDriver<'_, H>, point: HookPoint, source: Sour
     };
     host.report(HandlerFailure {
         source,
-        event: point.name(),
+        event: point.name().into(),
         error: Error::failed(why_not),
     });
     false

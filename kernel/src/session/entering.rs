@@ -371,7 +371,7 @@ impl Shared {
         let event = match sender {
             Some(source) => HandlerFailure {
                 source,
-                event,
+                event: event.into(),
                 error,
             }
             .into(),

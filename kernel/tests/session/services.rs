@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use pliant_sdk::Plugin;
 use pliant_sdk::error::code;
-use serde_json::Value;
+use pliant_sdk::{Error, Plugin};
+use serde_json::{Value, json};
 
 use crate::support::*;
 
@@ -46,4 +46,28 @@ async fn a_session_that_has_ended_answers_nobody_who_kept_a_handle() {
     let refused = host.session().is_idle().await.unwrap_err();
     assert!(refused.is(code::STALE), "{refused}");
     assert!(refused.to_string().contains("has ended"), "{refused}");
+}
+
+#[tokio::test]
+async fn extensions_hear_what_others_say_on_a_channel_and_failures_are_theirs() {
+    // extensions §4.11
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let hears = Arc::clone(&heard);
+    let plugin = Plugin::new()
+        .on_bus("news", |_, _| async { Err(Error::failed("deaf")) })
+        .on_bus("news", move |data, _| {
+            hears.lock().unwrap().push(data);
+            async { Ok(()) }
+        })
+        .on_bus("other", |_, _| async { panic!("never said") })
+        .on_event("turn_end", |_, ctx| async move {
+            let said = ctx.host().session().emit("news", &json!({"n": 1})).await;
+            said.map(|()| Value::Null)
+        });
+    let mut scene = scene(Script::new([Reply::Text("hello")]), plugin).await;
+    scene.prompt("hi").await;
+    assert_eq!(*heard.lock().unwrap(), [json!({"n": 1})]);
+    let mut errors = scene.events();
+    errors.retain(|event| event.starts_with("extension_error"));
+    assert_eq!(errors, ["extension_error events:news"]);
 }

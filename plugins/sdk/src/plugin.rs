@@ -320,6 +320,22 @@ impl Plugin {
         })
     }
 
+    /// Listens to a channel on which extensions speak to each other
+    /// ([`crate::session::Session::emit`]).
+    #[must_use]
+    pub fn on_bus<F, R>(self, channel: &str, handler: F) -> Self
+    where
+        F: Fn(Value, CallCtx) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<(), Error>> + Send + 'static,
+    {
+        let handler = Arc::new(handler);
+        let spec = json!({"name": format!("bus:{channel}")});
+        self.add("hook", &spec, move |call: Invocation| {
+            let handler = Arc::clone(&handler);
+            async move { answer(&handler(serde_json::from_slice(&call.payload)?, call.ctx).await?) }
+        })
+    }
+
     /// Answers a lifecycle operation of the kernel (`shutdown`, `export_state`, …).
     #[must_use]
     pub fn control<P, A>(

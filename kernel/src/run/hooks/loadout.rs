@@ -45,7 +45,7 @@ pub(in crate::run) async fn prepare_loadout<H: RunHost>(host: &H, cancel: &Cance
             }
             Err(error) => host.report(HandlerFailure {
                 source: tool.source().clone(),
-                event: PREPARE,
+                event: PREPARE.into(),
                 error: Error::invalid(format!("its answer is none: {error}")),
             }),
         }

@@ -2,6 +2,7 @@
 //! services, and what each kind of call may use (`extensions.md` §5.1). A session that has ended
 //! answers nobody (§6).
 
+mod bus;
 mod messages;
 mod model;
 mod naming;
@@ -65,6 +66,7 @@ impl Allowed {
 /// All groups.
 const GROUPS: &[&[Service]] = &[
     state::SERVICES,
+    bus::SERVICES,
     messages::SERVICES,
     prompt::SERVICES,
     read::SERVICES,

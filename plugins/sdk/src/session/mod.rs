@@ -1,6 +1,7 @@
 //! The session that a handler, tool or command runs in, with types: what it is, and what may be asked
 //! of it (`extensions.md` §5). A file for each group of questions.
 
+mod bus;
 mod messages;
 mod model;
 mod places;
