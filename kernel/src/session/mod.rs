@@ -169,6 +169,8 @@ struct Shared {
     abort: Mutex<CancellationToken>,
     /// Set at the end: who kept a handle of this session is told so.
     closed: AtomicBool,
+    /// What handlers, tools and commands are asking it.
+    asked: services::UnderWay,
     subscribers: Subscribers,
     reports: Mutex<Vec<HandlerFailure>>,
     scope: Vec<String>,
@@ -229,6 +231,7 @@ impl Session {
             syncing: Mutex::default(),
             abort: Mutex::default(),
             closed: AtomicBool::default(),
+            asked: services::UnderWay::default(),
             subscribers: Subscribers::default(),
             reports: Mutex::default(),
             scope,

@@ -71,3 +71,42 @@ async fn extensions_hear_what_others_say_on_a_channel_and_failures_are_theirs() 
     errors.retain(|event| event.starts_with("extension_error"));
     assert_eq!(errors, ["extension_error events:news"]);
 }
+
+#[tokio::test]
+async fn a_handler_that_causes_its_own_event_comes_to_an_end() {
+    // Invariant 39, extensions §4.11
+    let plugin = Plugin::new()
+        .on_bus("echo", |data, ctx| async move {
+            let _ = ctx.host().session().emit("echo", &data).await;
+            Ok(())
+        })
+        .on_event("session_info_changed", |event, ctx| async move {
+            let name = format!("{}x", event["name"].as_str().unwrap_or_default());
+            let host = ctx.host();
+            host.call::<Value>("session.set_name", &json!({"name": name}))
+                .await
+        })
+        .on_event("thinking_level_select", |event, ctx| async move {
+            let level = match event["level"].as_str() {
+                Some("high") => "low",
+                _ => "high",
+            };
+            let host = ctx.host();
+            host.call::<Value>("session.set_thinking_level", &json!({"level": level}))
+                .await
+        })
+        .on_event("turn_end", |_, ctx| async move {
+            let host = ctx.host();
+            let _ = host.session().emit("echo", &json!(1)).await;
+            let name = json!({"name": "x"});
+            let _ = host.call::<Value>("session.set_name", &name).await;
+            let level = json!({"level": "high"});
+            let _ = host
+                .call::<Value>("session.set_thinking_level", &level)
+                .await;
+            Ok(Value::Null)
+        });
+    let scene = scene(Script::new([Reply::Text("hello")]), plugin).await;
+    scene.prompt("hi").await;
+    assert!(scene.session.is_idle());
+}

@@ -6,6 +6,7 @@ mod bus;
 mod messages;
 mod model;
 mod naming;
+mod nesting;
 mod places;
 mod prompt;
 mod read;
@@ -23,6 +24,8 @@ use serde_json::Value;
 
 use super::{Shared, lock};
 use crate::host::actions::{Actions, Ask, CallScope, HostUi};
+
+pub(super) use nesting::UnderWay;
 
 /// One service.
 struct Service {
@@ -141,10 +144,15 @@ impl Actions for Shared {
         let allowed = self
             .check_open(name)
             .and_then(|()| service.allowed.check(name, &ask.scope));
-        match allowed {
-            Ok(()) => (service.run)(self, ask),
-            Err(error) => Box::pin(std::future::ready(Err(error))),
+        if let Err(error) = allowed {
+            return Box::pin(std::future::ready(Err(error)));
         }
+        // Calls of tools count themselves, and there may be very many.
+        if service.name.starts_with("tools.") {
+            return (service.run)(self, ask);
+        }
+        let answer = (service.run)(Arc::clone(&self), ask);
+        Box::pin(async move { self.asked.answer(service.name, answer).await })
     }
 
     fn open(
