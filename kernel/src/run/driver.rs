@@ -290,7 +290,13 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
         if answer.is_some() {
             self.routing().answered();
         }
-        if answer.is_some_and(|answer| !answer.stop_reason.is_failure()) {
+        // An answer that the user stopped says nothing of whether the service works again.
+        let works_again = |answer: &AssistantMessage| match answer.stop_reason {
+            StopReason::Error => false,
+            StopReason::Aborted => !self.is_cancelled(),
+            _ => true,
+        };
+        if answer.is_some_and(works_again) {
             self.end_retry(true, None).await;
         }
         let good = |answer: &AssistantMessage| {

@@ -35,7 +35,8 @@ enum Holder {
     #[default]
     Nobody,
     Run(CancellationToken),
-    Settling,
+    /// The token ends the run that may follow, of what was put off.
+    Settling(CancellationToken),
     Compaction(CancellationToken),
     Navigation(CancellationToken),
 }
@@ -105,11 +106,25 @@ impl Claimed {
         next
     }
 
-    /// Another run for what was put off, without giving the session away in between.
-    pub(super) fn run_again(&mut self) {
-        self.cancel = CancellationToken::new();
-        self.claims.place().holder = Holder::Run(self.cancel.clone());
+    /// Another run for what was put off, without giving the session away in between. One that was given
+    /// up before it began ends at its start (L29).
+    ///
+    /// # Errors
+    /// When the session ends: nothing new begins then.
+    pub(super) fn run_again(&mut self) -> Result<(), PromptError> {
+        {
+            let mut place = self.claims.place();
+            if place.closed {
+                return Err(PromptError::Closed);
+            }
+            self.cancel = match &place.holder {
+                Holder::Settling(cancel) => cancel.clone(),
+                _ => CancellationToken::new(),
+            };
+            place.holder = Holder::Run(self.cancel.clone());
+        }
         self.claims.changed.notify_waiters();
+        Ok(())
     }
 }
 
@@ -200,7 +215,7 @@ impl Claims {
     /// or if the session ends with it.
     pub(super) fn defer(&self, asked: Asked) -> Option<Asked> {
         let mut place = self.place();
-        if place.closed || !matches!(place.holder, Holder::Settling) {
+        if place.closed || !matches!(place.holder, Holder::Settling(_)) {
             return Some(asked);
         }
         place.deferred.push_back(asked);
@@ -217,7 +232,7 @@ impl Claims {
         let mut place = self.place();
         let settles = may();
         if settles {
-            place.holder = Holder::Settling;
+            place.holder = Holder::Settling(CancellationToken::new());
         }
         settles
     }
@@ -230,10 +245,11 @@ impl Claims {
     /// Asks whatever has the session to stop.
     pub(super) fn cancel(&self) {
         match &self.place().holder {
-            Holder::Run(cancel) | Holder::Compaction(cancel) | Holder::Navigation(cancel) => {
-                cancel.cancel();
-            }
-            Holder::Nobody | Holder::Settling => {}
+            Holder::Run(cancel)
+            | Holder::Settling(cancel)
+            | Holder::Compaction(cancel)
+            | Holder::Navigation(cancel) => cancel.cancel(),
+            Holder::Nobody => {}
         }
     }
 
@@ -242,9 +258,14 @@ impl Claims {
         self.until(|holder| matches!(holder, Holder::Nobody)).await;
     }
 
+    /// Whether the session ends, or has ended.
+    pub(super) fn is_closed(&self) -> bool {
+        self.place().closed
+    }
+
     /// Returns when no run is settling.
     pub(super) async fn settled(&self) {
-        self.until(|holder| !matches!(holder, Holder::Settling))
+        self.until(|holder| !matches!(holder, Holder::Settling(_)))
             .await;
     }
 
@@ -268,7 +289,7 @@ impl Place {
     fn standing(&self) -> Standing {
         match self.holder {
             Holder::Run(_) => Standing::Running,
-            Holder::Settling => Standing::Settling,
+            Holder::Settling(_) => Standing::Settling,
             Holder::Compaction(_) => Standing::Compacting,
             Holder::Navigation(_) => Standing::Navigating,
             Holder::Nobody if self.closed => Standing::Closed,
@@ -315,5 +336,19 @@ mod tests {
         claims.close();
         assert_eq!(claims.claim().err(), Some(Standing::Closed));
         assert_eq!(claims.pass().err(), Some(PromptError::Closed));
+    }
+
+    #[test]
+    fn what_is_given_up_or_ends_while_a_run_settles_reaches_the_run_that_follows() {
+        // R51, R54, L29
+        let claims = Arc::new(Claims::default());
+        let mut run = claims.claim().ok().unwrap();
+        assert!(claims.begin_settling(|| true));
+        claims.cancel();
+        assert_eq!(run.run_again(), Ok(()));
+        assert!(run.cancel.is_cancelled());
+        assert!(claims.begin_settling(|| true));
+        claims.close();
+        assert_eq!(run.run_again(), Err(PromptError::Closed));
     }
 }

@@ -18,6 +18,9 @@ impl Session {
         instructions: Option<&str>,
     ) -> Result<CompactionResult, CompactionError> {
         self.abort().await;
+        if self.model().is_none() {
+            return Err(CompactionError::NoModel);
+        }
         let claimed = loop {
             match self.0.claims.claim_for_compaction() {
                 Ok(claimed) => break claimed,
@@ -25,9 +28,6 @@ impl Session {
                 Err(_) => self.wait_idle().await,
             }
         };
-        if self.model().is_none() {
-            return Err(CompactionError::NoModel);
-        }
         let ending = run::compact(&self.0, instructions, &claimed.cancel).await;
         self.0.run_boundary();
         // What cannot be stored now is held on, for the next run to say.

@@ -22,6 +22,8 @@ enum Way {
     Waits,
     /// It stands in the tree.
     Stored(Result<(), Error>),
+    /// Others that were held back are about to be stored; it follows them.
+    Behind,
     /// It starts a run.
     Starts(CustomMessage),
 }
@@ -54,6 +56,7 @@ impl Session {
                 self.0.announce(announced).await;
                 Ok(())
             }
+            Way::Behind => self.0.flush_held().await,
             Way::Starts(message) => {
                 let asked = Asked {
                     trigger: Trigger::Message(Box::new(Message::Custom(message))),
@@ -136,7 +139,15 @@ impl Shared {
             (Some(SendAs::FollowUp), Standing::Running, _) => waits(Delivery::FollowUp),
             (_, Standing::Running, _) => waits(Delivery::Steer),
             (_, _, Some(true)) => Way::Starts(message),
-            (_, _, _) => Way::Stored(self.store_custom(&message)),
+            (_, _, _) => {
+                let mut queues = lock(&self.queues);
+                if queues.held.is_empty() {
+                    drop(queues);
+                    return Way::Stored(self.store_custom(&message));
+                }
+                queues.held.push_back(message);
+                Way::Behind
+            }
         }
     }
 

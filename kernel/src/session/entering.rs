@@ -48,9 +48,18 @@ impl Preflight {
         Self(Some(Box::new(tell)))
     }
 
-    fn tell(self, disposition: Disposition) {
-        if let Some(tell) = self.0 {
+    fn tell(mut self, disposition: Disposition) {
+        if let Some(tell) = self.0.take() {
             tell(disposition);
+        }
+    }
+}
+
+impl Drop for Preflight {
+    /// Nobody will deal with the prompt any more: its run was given up by who waited for it.
+    fn drop(&mut self) {
+        if let Some(tell) = self.0.take() {
+            tell(Disposition::Rejected);
         }
     }
 }
@@ -160,10 +169,13 @@ impl Session {
         }
         let event = trigger.service();
         let failure = match self.start_of(trigger, depth).await {
-            Ok(Some(trigger)) => {
-                claimed.run_again();
-                self.run(claimed, trigger, preflight).await.failure
-            }
+            Ok(Some(trigger)) => match claimed.run_again() {
+                Ok(()) => self.run(claimed, trigger, preflight).await.failure,
+                Err(refusal) => {
+                    preflight.tell(Disposition::Rejected);
+                    Some(Error::failed(refusal.to_string()))
+                }
+            },
             Ok(None) => {
                 preflight.tell(Disposition::Handled);
                 None

@@ -30,6 +30,7 @@ impl Session {
         let _held = self.0.flush_held().await;
         // Whoever hears of the new place finds the session idle.
         drop(claimed);
+        self.0.settle_bash();
         let arrival = arrival?;
         arrival.tell(&self.0, &cancel).await;
         Ok(arrival)

@@ -90,6 +90,19 @@ impl Outbox {
     }
 }
 
+/// Held by who passes letters on. Should that end before its time, nobody waits for it for ever, and the
+/// next letter finds somebody new.
+struct Working<'a>(&'a Outbox);
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.letters().working = false;
+            self.0.delivered.notify_waiters();
+        }
+    }
+}
+
 impl Shared {
     /// Sends a message on its way.
     pub(super) fn send(self: &Arc<Self>, letter: Letter) {
@@ -101,6 +114,7 @@ impl Shared {
         if idle {
             let session = Session(Arc::clone(self));
             self.outbox.spawn(async move {
+                let _working = Working(&session.0.outbox);
                 while let Some(letter) = session.0.outbox.next() {
                     session.deliver(letter).await;
                 }

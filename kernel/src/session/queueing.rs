@@ -12,7 +12,8 @@ impl Session {
     /// Queues a message that enters before the next request, of the active run or of the next one.
     ///
     /// # Errors
-    /// When it names a command, which runs at once as a prompt but cannot wait (P12), or says nothing.
+    /// When it names a command, which runs at once as a prompt but cannot wait (P12), or says nothing, or
+    /// the session has ended.
     pub async fn steer(
         &self,
         text: impl Into<String>,
@@ -39,6 +40,9 @@ impl Session {
         images: Vec<Content>,
         when: WhenActive,
     ) -> Result<Disposition, PromptError> {
+        if self.0.claims.is_closed() {
+            return Err(PromptError::Closed);
+        }
         let prompt = Prompt {
             images,
             when_active: Some(when),

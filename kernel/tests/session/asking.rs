@@ -468,3 +468,13 @@ async fn a_command_may_wait_for_the_session_and_what_it_keeps_is_stale_when_that
     let stale = kept.host().session().append("x", None).await.unwrap_err();
     assert!(stale.to_string().contains("has ended"), "{stale}");
 }
+
+#[tokio::test]
+async fn nothing_waits_in_the_queues_of_a_session_that_has_ended() {
+    // P31, R54
+    let scene = scene(Script::new([]), Plugin::new()).await;
+    scene.session.close("quit").await;
+    let refused = scene.session.steer("late", Vec::new()).await;
+    assert_eq!(refused, Err(PromptError::Closed));
+    assert_eq!(scene.session.queued(), (Vec::new(), Vec::new()));
+}

@@ -93,9 +93,10 @@ impl Session {
 }
 
 /// Whether what is stored now could come between things that belong together: a call and its result,
-/// or a compaction and what it leaves.
+/// or a compaction or a move in the tree and what it leaves.
 fn is_worked_on(standing: Standing) -> bool {
-    matches!(standing, Standing::Running | Standing::Compacting)
+    use Standing::{Compacting, Navigating, Running};
+    matches!(standing, Running | Compacting | Navigating)
 }
 
 impl Shared {
