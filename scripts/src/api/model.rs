@@ -30,8 +30,9 @@ pub(super) fn install(engine: &mut Engine) {
     engine.register_fn("set_model", |model: &str| {
         tell("session.set_model", &json!({ "model": model }))
     });
+    // Without an answer: it is often the last thing a handler does, whose answer it would become.
     engine.register_fn("set_thinking_level", |level: &str| {
-        tell("session.set_thinking_level", &json!({ "level": level }))
+        tell("session.set_thinking_level", &json!({ "level": level })).map(drop)
     });
     engine.register_fn("models", || tell("models.list", &Value::Null));
     for (name, service) in [

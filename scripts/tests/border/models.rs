@@ -101,7 +101,7 @@ async fn a_script_selects_models_and_levels_and_asks_for_them() {
         .invoke(Kind::Hook, "agent_start", "agent_start", json!({}))
         .await
         .unwrap();
-    assert_eq!(said["set"], json!([true, false, "low"]));
+    assert_eq!(said["set"], json!([true, false, null]));
     assert_eq!(said["unknown"], json!("There is no such model."));
     assert_eq!(said["asked"], json!(["large", "low", 0, 2]));
     assert_eq!(said["usage"], json!([true, 5]));
