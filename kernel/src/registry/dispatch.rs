@@ -86,7 +86,10 @@ impl Callers<'_> {
         limit: Option<Duration>,
     ) -> Result<Value, HandlerFailure> {
         let source = callee.source();
-        let ctx = CallCtx::new(caller, Host::from_shared((self.services)(source)));
+        let ctx = CallCtx::new(
+            caller,
+            Host::from_shared(callee.lend((self.services)(source))),
+        );
         let mut running = callee.invoke_bytes(op, payload, ctx);
         // Most answer at once, and need neither a timer nor an ear for the user.
         let answer = match poll_fn(|cx| Poll::Ready(running.as_mut().poll(cx))).await {

@@ -8,6 +8,7 @@
 mod dispatch;
 mod generation;
 mod hook;
+mod lifetime;
 mod snapshot;
 
 use std::sync::{Arc, Mutex, PoisonError};

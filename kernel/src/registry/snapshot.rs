@@ -7,7 +7,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use pliant_sdk::Error;
 use pliant_sdk::command::CommandSpec;
-use pliant_sdk::host::BoxFuture;
+use pliant_sdk::host::{BoxFuture, Services};
 use pliant_sdk::plugin::{CallCtx, Invocation};
 use pliant_sdk::provider::ProviderSpec;
 use pliant_sdk::tool::ToolSpec;
@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 
 use super::generation::{Contribution, Generation, Kind, Rank, Source};
 use super::hook::{BUS_PREFIX, HandlerSpec, HookPoint};
+use super::lifetime::WithGeneration;
 
 /// A registered thing and the generation that runs it.
 pub struct Registered<S> {
@@ -40,6 +41,12 @@ impl<S> Registered<S> {
     #[must_use]
     pub fn source(&self) -> &Source {
         self.generation.source()
+    }
+
+    /// Lends services to the code of this: they end when its generation does.
+    #[must_use]
+    pub fn lend(&self, services: Arc<dyn Services>) -> Arc<dyn Services> {
+        Arc::new(WithGeneration::new(services, &self.generation))
     }
 
     /// Runs an operation; JSON in and out as bytes.

@@ -265,7 +265,7 @@ impl RegisteredTool {
     }
 
     fn host(&self, scope: CallScope) -> Host {
-        Host::from_shared((self.services)(self.tool.source(), scope))
+        Host::from_shared(self.tool.lend((self.services)(self.tool.source(), scope)))
     }
 }
 

@@ -110,3 +110,22 @@ async fn a_handler_that_causes_its_own_event_comes_to_an_end() {
     scene.prompt("hi").await;
     assert!(scene.session.is_idle());
 }
+
+#[tokio::test]
+async fn what_code_was_lent_ends_when_it_is_replaced_and_its_last_call_is_over() {
+    // G2, extensions §6 (1, 2)
+    let kept = Arc::new(Mutex::new(None));
+    let keeps = Arc::clone(&kept);
+    let plugin = Plugin::new().on_event("turn_start", move |_, ctx| {
+        *keeps.lock().unwrap() = Some(ctx.host().clone());
+        async { Ok(Value::Null) }
+    });
+    let scene = scene(Script::new([Reply::Text("a"), Reply::Text("b")]), plugin).await;
+    scene.prompt("hi").await;
+    let host = kept.lock().unwrap().take().unwrap();
+    assert!(host.session().is_idle().await.unwrap());
+    scene.publish("extension", Plugin::new());
+    scene.prompt("again").await;
+    let refused = host.session().is_idle().await.unwrap_err();
+    assert!(refused.is(code::STALE), "{refused}");
+}
