@@ -139,14 +139,12 @@ async fn try_prepare<D: Driver>(
         };
     }
     let arguments = tool.schema().check(&asked.name, raw)?;
-    let verdict = driver
-        .before_tool_call(call, arguments)
-        .await
-        .map_err(|error| error.to_string())?;
+    let verdict = driver.before_tool_call(call, arguments).await;
+    // A gate that the abort ended has blocked nothing.
     if cancel.is_cancelled() {
         return Err(ABORTED.to_owned());
     }
-    match verdict {
+    match verdict.map_err(|error| error.to_string())? {
         Verdict::Run(arguments) => Ok(Prepared::Ready { tool, arguments }),
         Verdict::Block { reason, terminate } => {
             let text = reason.unwrap_or_else(|| {

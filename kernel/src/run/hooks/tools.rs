@@ -58,10 +58,11 @@ fn judge(verdict: &mut Verdict, answer: Value) -> Result<ControlFlow<()>, Error>
             "its answer is neither a block nor nothing: {error}"
         ))
     })?;
-    if let Some(Value::Object(input)) =
-        event.and_then(|mut event| event.get_mut("input").map(Value::take))
-    {
-        *verdict = Verdict::Run(input);
+    match event.and_then(|mut event| event.get_mut("input").map(Value::take)) {
+        None => {}
+        Some(Value::Object(input)) => *verdict = Verdict::Run(input),
+        // What the handler wanted in place of these arguments is not known, so they are not safe to run.
+        Some(_) => return Err(Error::invalid("the input in its answer is not an object")),
     }
     if block {
         *verdict = Verdict::Block { reason, terminate };
@@ -165,6 +166,25 @@ mod tests {
             (result.content[0].as_text(), result.structured_content),
             (Some("b"), None)
         );
+    }
+
+    #[test]
+    fn arguments_that_cannot_be_used_are_a_failure_and_not_the_old_arguments() {
+        // T14
+        let mut verdict = Verdict::Run(Map::new());
+        for wrong in [json!(3), json!(null), json!("rm"), json!([])] {
+            judge(&mut verdict, json!({"event": {"input": wrong}})).unwrap_err();
+        }
+        assert_eq!(verdict, Verdict::Run(Map::new()));
+        for nothing in [json!({}), json!({"event": null}), json!({"event": {}})] {
+            assert!(judge(&mut verdict, nothing).unwrap().is_continue());
+        }
+        let edited = json!({"event": {"input": {"a": 1}}});
+        assert!(judge(&mut verdict, edited).unwrap().is_continue());
+        let Verdict::Run(input) = verdict else {
+            panic!("it runs");
+        };
+        assert_eq!(Value::Object(input), json!({"a": 1}));
     }
 
     #[test]

@@ -408,3 +408,25 @@ async fn who_saw_a_call_begin_to_run_sees_how_it_ended_also_after_an_abort() {
     run.unwrap();
     assert_eq!(heard.all(), ["1 so far, Operation aborted true"]);
 }
+
+#[tokio::test]
+async fn a_call_that_is_aborted_while_its_gate_decides_was_not_blocked() {
+    // T2, L28
+    let asked = Arc::new(Notify::new());
+    let asks = Arc::clone(&asked);
+    let plugin = Plugin::new()
+        .tool(echo("echo"))
+        .on(move |_: ToolCallEvent, _| {
+            asks.notify_one();
+            std::future::pending::<Result<ToolCallAnswer, Error>>()
+        });
+    let scene = scene(one_call("echo", json!({"text": "x"})), plugin).await;
+    let session = &scene.session;
+    let (run, ()) = tokio::join!(session.prompt(Prompt::text("go"), |_| ()), async {
+        asked.notified().await;
+        session.abort().await;
+    });
+    run.unwrap();
+    let expected = ("Operation aborted".to_owned(), true);
+    assert_eq!(result_texts(session), [expected]);
+}
