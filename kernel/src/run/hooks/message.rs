@@ -16,24 +16,65 @@ pub(in crate::run) async fn message_end<H: RunHost>(
     cancel: &CancellationToken,
     message: Message,
 ) -> Message {
-    with_handlers(host, cancel, HookPoint::MessageEnd, message, async |dispatcher, mut message| {
-        let payload = |message: &Message| json!({"type": "message_end", "message": message});
-        let take = |message: &mut Message, mut answer: Value| {
-            if let Some(replacement) = answer.get_mut("message").map(Value::take) {
-                let replacement = Message::from(replacement);
-                if replacement.role() != message.role() {
-                    let (role, other) = (message.role(), replacement.role());
-                    return Err(Error::invalid(format!(
-                        "it answered a message of the role \"{other}\" for one of the role \"{role}\", which is ignored"
-                    )));
-                }
-                *message = replacement;
-            }
-            Ok(ControlFlow::Continue(()))
-        };
-        // The point does not fail closed, so the dispatch has no failure of its own.
-        let _ = dispatcher.each(&mut message, payload, take).await;
-        message
-    })
+    with_handlers(
+        host,
+        cancel,
+        HookPoint::MessageEnd,
+        message,
+        async |dispatcher, mut message| {
+            let payload = |message: &Message| json!({"type": "message_end", "message": message});
+            let take = |message: &mut Message, answer: Value| {
+                replace(message, answer)?;
+                Ok(ControlFlow::Continue(()))
+            };
+            // The point does not fail closed, so the dispatch has no failure of its own.
+            let _ = dispatcher.each(&mut message, payload, take).await;
+            message
+        },
+    )
     .await
+}
+
+/// `{message}`; null is as good as nothing.
+fn replace(message: &mut Message, mut answer: Value) -> Result<(), Error> {
+    if !answer.is_object() {
+        return Err(Error::invalid(
+            "its answer is ignored, because it is not an object with a \"message\"",
+        ));
+    }
+    let replacement = answer.get_mut("message").map(Value::take);
+    let Some(replacement) = replacement.filter(|replacement| !replacement.is_null()) else {
+        return Ok(());
+    };
+    let replacement = Message::from(replacement);
+    if replacement.role() != message.role() {
+        let (role, other) = (message.role(), replacement.role());
+        return Err(Error::invalid(format!(
+            "it answered a message of the role \"{other}\" for one of the role \"{role}\", which is ignored"
+        )));
+    }
+    *message = replacement;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replacement_is_a_message_of_the_same_role_and_nothing_is_none() {
+        // G7
+        let mut message = Message::user("a", 1);
+        for nothing in [json!({}), json!({"message": null})] {
+            replace(&mut message, nothing).unwrap();
+        }
+        let other_role = json!({"message": {"role": "assistant", "content": []}});
+        for wrong in [json!(7), json!([]), json!({"message": 7}), other_role] {
+            replace(&mut message, wrong).unwrap_err();
+        }
+        assert_eq!(message, Message::user("a", 1));
+        let other = json!({"message": {"role": "user", "content": "b", "timestamp": 1}});
+        replace(&mut message, other).unwrap();
+        assert_eq!(serde_json::to_value(&message).unwrap()["content"], "b");
+    }
 }
