@@ -127,10 +127,11 @@ impl Snapshot {
                 match item.kind {
                     Kind::Tool => {}
                     Kind::Wire => {
-                        snapshot
-                            .wires
-                            .entry(item.name.clone())
-                            .or_insert_with(|| registered(generation, item, ()));
+                        let first = snapshot.wires.get(&item.name);
+                        if first.is_none_or(|first| yields(first.source(), generation.source())) {
+                            let wire = registered(generation, item, ());
+                            snapshot.wires.insert(item.name.clone(), wire);
+                        }
                     }
                     Kind::Provider => {
                         if let Some(new) = snapshot.spec(generation, item) {
@@ -246,8 +247,8 @@ impl Snapshot {
         }
     }
 
-    /// Inside one source a later registration replaces; between sources the first wins (G9). Sources
-    /// that ship with pliant come last in load order, so an extension's tool beats a built-in one.
+    /// Inside one source a later registration replaces; between sources the first wins, and any wins
+    /// over what ships with pliant (G9).
     fn add_tools(&mut self, generation: &Arc<dyn Generation>) {
         let mut own: IndexMap<String, Arc<Registered<ToolSpec>>> = IndexMap::new();
         for item in generation
@@ -273,7 +274,10 @@ impl Snapshot {
                 None => {
                     self.tools.insert(name, tool);
                 }
-                Some(winner) if tool.source().rank == Rank::BuiltIn && winner.source().rank != Rank::BuiltIn => {}
+                Some(first) if yields(first.source(), tool.source()) => {
+                    self.tools.insert(name, tool);
+                }
+                Some(winner) if yields(tool.source(), winner.source()) => {}
                 Some(winner) => self.diagnostics.push(format!(
                     "The tool \"{name}\" of \"{}\" is not used, because \"{}\" registered that name first; rename one of them.",
                     tool.source().name,
@@ -299,6 +303,11 @@ impl Snapshot {
             }
         }
     }
+}
+
+/// Whether what `one` brought makes room for what `other` brought, wherever they stand in load order.
+fn yields(one: &Source, other: &Source) -> bool {
+    one.rank == Rank::BuiltIn && other.rank != Rank::BuiltIn
 }
 
 /// The last registration replaces, and anything replaces what is built in (`extensions.md` §4.12).
@@ -433,6 +442,22 @@ mod tests {
         assert_eq!(snapshot.tool("read").unwrap().spec.description, "a2");
         assert_eq!(snapshot.diagnostics().len(), 1);
         assert!(snapshot.diagnostics()[0].contains("\"read\" of \"b\""));
+    }
+
+    #[test]
+    fn what_an_embedding_program_registers_wins_over_what_ships_with_pliant() {
+        // G9, extensions §4.1
+        let registry = Registry::default();
+        let tool = |says| Plugin::new().tool(Named("read", says));
+        registry.publish(source("files", Rank::BuiltIn, tool("built-in")));
+        registry.publish(source("program", Rank::Inline, tool("program")));
+        let snapshot = registry.snapshot();
+        assert_eq!(snapshot.tool("read").unwrap().spec.description, "program");
+        assert_eq!(snapshot.diagnostics(), [""; 0]);
+        registry.publish(source("user", Rank::User, tool("user")));
+        let snapshot = registry.snapshot();
+        assert_eq!(snapshot.tool("read").unwrap().spec.description, "user");
+        assert_eq!(snapshot.diagnostics().len(), 1);
     }
 
     #[test]
