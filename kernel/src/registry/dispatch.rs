@@ -76,6 +76,17 @@ impl Callers<'_> {
             .await
     }
 
+    /// The same where the user has given up by now.
+    fn after_abort(&self) -> (Self, Option<Duration>) {
+        let (cancel, limit) = bounds(&self.cancel, self.limit);
+        let callers = Self {
+            cancel,
+            limit,
+            ..self.clone()
+        };
+        (callers, limit)
+    }
+
     async fn call_as<S>(
         &self,
         caller: Arc<dyn Caller>,
@@ -106,7 +117,8 @@ impl Callers<'_> {
                 event: event.into(),
                 error,
             };
-            if !failure.error.is(code::CANCELLED) {
+            // Of the user's giving up nobody has to be told; code that says so by itself has failed.
+            if !(failure.error.is(code::CANCELLED) && self.cancel.is_cancelled()) {
                 (self.report)(failure.clone());
             }
             failure
@@ -132,6 +144,22 @@ impl Callers<'_> {
             () = self.cancel.cancelled() => Err(Error::cancelled()),
         }
     }
+}
+
+/// Time for a handler that hears of something after the user gave up.
+const AFTER_ABORT: Duration = Duration::from_secs(5);
+
+/// What ends a handler. An abort ends one that is running; one that is called later, to hear how it
+/// ended, gets a short time of its own.
+pub(crate) fn bounds(
+    cancel: &CancellationToken,
+    limit: Option<Duration>,
+) -> (CancellationToken, Option<Duration>) {
+    if cancel.is_cancelled() {
+        let limit = limit.map_or(AFTER_ABORT, |limit| limit.min(AFTER_ABORT));
+        return (CancellationToken::new(), Some(limit));
+    }
+    (cancel.clone(), limit)
 }
 
 /// The calling context of a handler or command: it can see that the user gave up.
@@ -181,14 +209,21 @@ impl<'a> Dispatcher<'a> {
         };
         for handler in self.handlers {
             // The failure was reported; a notification has no other consequence.
-            let _ = self.call(handler, bytes.clone()).await;
+            let _ = if self.callers.cancel.is_cancelled() {
+                let (callers, limit) = self.callers.after_abort();
+                let event = self.point.name();
+                let told = callers.call(handler, event, event, bytes.clone(), limit);
+                told.await
+            } else {
+                self.call(handler, bytes.clone()).await
+            };
         }
     }
 
     /// Calls the handlers one after another. `payload` makes their argument, anew when an answer may
-    /// have changed it, `take` gets each answer that is not null and says whether to go on, or why the answer is no answer. Failing
-    /// handlers are reported and passed by, except where the hook point fails closed: there the
-    /// failure ends the dispatch.
+    /// have changed it, `take` gets each answer that is not null and says whether to go on, or why the
+    /// answer is no answer. Failing handlers are reported and passed by, except where the hook point
+    /// fails closed: there the failure ends the dispatch.
     ///
     /// # Errors
     /// The first failure, at a hook point that fails closed.
@@ -280,6 +315,7 @@ fn too_slow(limit: Duration) -> Error {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::sync::Mutex;
 
     use pliant_sdk::Plugin;
     use pliant_sdk::host::ByteStream;
@@ -300,6 +336,59 @@ mod tests {
         }
 
         fn notify(&self, _: &str, _: &[u8]) {}
+    }
+
+    /// A dispatch to the handlers of a plugin, and what of them was reported.
+    async fn notified(plugin: Plugin, cancel: CancellationToken) -> Vec<String> {
+        let registry = Registry::default();
+        let source = Source::inline("extension", Rank::User);
+        registry.publish(Arc::new(InProcess::new(source, plugin).unwrap()));
+        let snapshot = registry.snapshot();
+        let reported = Mutex::new(Vec::new());
+        let services = |_: &Source| Arc::new(NoServices) as Arc<dyn Services>;
+        let report = |failure: HandlerFailure| {
+            reported.lock().unwrap().push(failure.error.to_string());
+        };
+        let callers = Callers {
+            services: &services,
+            report: &report,
+            cancel,
+            limit: None,
+        };
+        let dispatcher = Dispatcher::new(&snapshot, HookPoint::AgentEnd, callers).unwrap();
+        dispatcher.notify(&json!({"type": "agent_end"})).await;
+        reported.into_inner().unwrap()
+    }
+
+    #[tokio::test]
+    async fn who_is_called_after_an_abort_hears_of_it_to_the_end() {
+        // G4: handlers are awaited; the abort ends the one that runs.
+        let (cancel, heard) = (CancellationToken::new(), Arc::new(Mutex::new(Vec::new())));
+        let (gives_up, hears) = (cancel.clone(), Arc::clone(&heard));
+        let plugin = Plugin::new()
+            .on_event("agent_end", move |_, _| {
+                gives_up.cancel();
+                std::future::pending()
+            })
+            .on_event("agent_end", move |_, _| {
+                let hears = Arc::clone(&hears);
+                async move {
+                    for _ in 0..3 {
+                        tokio::task::yield_now().await;
+                    }
+                    hears.lock().unwrap().push("the end");
+                    Ok(Value::Null)
+                }
+            });
+        assert_eq!(notified(plugin, cancel).await, [""; 0]);
+        assert_eq!(*heard.lock().unwrap(), ["the end"]);
+    }
+
+    #[tokio::test]
+    async fn a_handler_that_says_it_was_cancelled_though_nobody_gave_up_has_failed() {
+        // G5
+        let plugin = Plugin::new().on_event("agent_end", |_, _| async { Err(Error::cancelled()) });
+        assert_eq!(notified(plugin, CancellationToken::new()).await.len(), 1);
     }
 
     #[tokio::test]

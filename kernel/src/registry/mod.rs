@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 
+pub(crate) use dispatch::bounds;
 pub use dispatch::{Callers, Dispatcher, HandlerFailure, call_ctx};
 pub use generation::{Contribution, Generation, InProcess, Kind, MakeServices, Rank, Source};
 pub use hook::{BUS_PREFIX, HandlerSpec, HookPoint};

@@ -14,13 +14,12 @@ mod tree;
 mod turn;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use pliant_sdk::Event;
 use tokio_util::sync::CancellationToken;
 
 use super::{PluginHost, RunHost};
-use crate::registry::{Callers, Dispatcher, HookPoint, Snapshot, Source};
+use crate::registry::{Callers, Dispatcher, HookPoint, Snapshot, Source, bounds};
 
 pub(super) use boundary::{Draft, boundary};
 pub(super) use compaction::{Supplied, before_compact, compact_failed, compacted};
@@ -67,22 +66,6 @@ where
 /// Whether anybody attached a handler to `point`.
 fn listens<H: RunHost>(host: &H, point: HookPoint) -> bool {
     host.registry().hears(point.name())
-}
-
-/// Time for a handler that hears of something after the user gave up.
-const AFTER_ABORT: Duration = Duration::from_secs(5);
-
-/// An abort ends a handler that is running; one that is called later, to hear how it ended, gets a
-/// short time of its own.
-fn bounds(
-    cancel: &CancellationToken,
-    limit: Option<Duration>,
-) -> (CancellationToken, Option<Duration>) {
-    if cancel.is_cancelled() {
-        let limit = limit.map_or(AFTER_ABORT, |limit| limit.min(AFTER_ABORT));
-        return (CancellationToken::new(), Some(limit));
-    }
-    (cancel.clone(), limit)
 }
 
 /// Tells subscribers of an event that is no hook point, after what failed in handlers (L30).
