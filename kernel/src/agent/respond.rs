@@ -134,8 +134,14 @@ fn complete(message: AssistantMessage, template: AssistantMessage) -> AssistantM
     message
 }
 
+/// Room that a block takes, however empty it is.
+const BLOCK: usize = 1 << 10;
+
 fn size(event: &StreamEvent) -> usize {
     match event {
+        StreamEvent::TextStart { .. }
+        | StreamEvent::ThinkingStart { .. }
+        | StreamEvent::ToolcallStart { .. } => BLOCK,
         StreamEvent::TextDelta { delta, .. }
         | StreamEvent::ThinkingDelta { delta, .. }
         | StreamEvent::ToolcallDelta { delta, .. } => delta.len(),

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
 
+use pliant_sdk::StreamEvent;
 use pliant_sdk::message::{Content, StopReason, ToolCall, joined_text};
 
 use super::*;
@@ -15,6 +16,8 @@ struct Script(Mutex<Lists>);
 #[derive(Default)]
 struct Lists {
     answers: VecDeque<AssistantMessage>,
+    /// What the next answer streams first.
+    streamed: Vec<StreamEvent>,
     steering: VecDeque<&'static str>,
     follow_up: VecDeque<&'static str>,
     boundaries: VecDeque<NextStep>,
@@ -144,9 +147,11 @@ impl Driver for Script {
     async fn request(&self, _: &CancellationToken) -> Result<Answer, Error> {
         let answer = self.lists().answers.pop_front();
         let answer = answer.ok_or_else(|| Error::failed("no answer is left"))?;
+        let (sender, events) = event_channel();
+        sender.send(std::mem::take(&mut self.lists().streamed));
         Ok(Answer {
             template: AssistantMessage::default(),
-            events: event_channel().1,
+            events,
             done: Box::pin(std::future::ready(Ok(answer))),
         })
     }
@@ -356,4 +361,16 @@ async fn steering_comes_before_follow_ups_and_each_waits_for_an_answer() {
         talk,
         ["hi", "1", "S1", "2", "S2", "3", "F1", "4", "F2", "5"]
     );
+}
+
+#[tokio::test]
+async fn an_answer_of_nothing_but_beginnings_is_cut_off_like_any_that_never_ends() {
+    // L21, L22
+    let script = Script::new([said("never read")]);
+    let begins = |content_index| StreamEvent::TextStart { content_index };
+    let endless = (0..70_000).map(begins);
+    script.lists().streamed = std::iter::once(StreamEvent::Start).chain(endless).collect();
+    let (_, log) = script.run(Begin::Prompt(vec![user("go")])).await;
+    let cut = "error: the answer is longer than 64 MB and was cut off";
+    assert!(log.iter().any(|line| line == cut), "{log:?}");
 }
