@@ -98,7 +98,7 @@ pub(super) fn plugin_host(
 /// Asks a provider for its models by its operation `models`.
 pub(super) fn model_asker(host: Arc<HostServices>) -> ModelAsker {
     Box::new(move |provider| {
-        let services = host.for_source(provider.source(), None);
+        let services = provider.lend(host.for_source(provider.source(), None));
         Box::pin(async move {
             let ctx = CallCtx::answer_only(Host::from_shared(services));
             provider

@@ -113,7 +113,12 @@ impl ModelClient {
             timestamp: request.now_ms,
             ..AssistantMessage::default()
         };
-        let ctx = stream_ctx(services, events, cancel.clone());
+        let services = target.lend(Arc::new(services));
+        let caller = StreamCaller {
+            events,
+            cancel: cancel.clone(),
+        };
+        let ctx = CallCtx::new(Arc::new(caller), Host::from_shared(services));
         let done = self.send(target, request, ctx);
         Ok(Answer {
             template,
@@ -264,6 +269,13 @@ impl Target {
         }
     }
 
+    fn lend(&self, services: Arc<dyn Services>) -> Arc<dyn Services> {
+        match self {
+            Self::Provider(provider) => provider.lend(services),
+            Self::Wire(wire) => wire.lend(services),
+        }
+    }
+
     fn stream(&self, payload: Vec<u8>, ctx: CallCtx) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
         match self {
             Self::Provider(provider) => provider.invoke_bytes("stream", payload, ctx),
@@ -272,14 +284,7 @@ impl Target {
     }
 }
 
-/// The calling context of a stream: emitted JSON becomes events of the answer.
-fn stream_ctx(services: StreamServices, events: EventSender, cancel: CancellationToken) -> CallCtx {
-    CallCtx::new(
-        Arc::new(StreamCaller { events, cancel }),
-        Host::from_services(services),
-    )
-}
-
+/// The caller of a stream: emitted JSON becomes events of the answer.
 struct StreamCaller {
     events: EventSender,
     cancel: CancellationToken,

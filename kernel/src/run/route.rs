@@ -183,7 +183,8 @@ async fn ask<H: RunHost>(
         ))
     })?;
     let refused = |cause: String| Error::failed(format!("The virtual model {name} {cause}"));
-    let ctx = call_ctx(host.services(registered.source()), cancel.clone());
+    let services = registered.lend(host.services(registered.source()));
+    let ctx = call_ctx(services, cancel.clone());
     let asked = registered.invoke::<Route>("route", request, ctx);
     let answer = match host.handler_limit() {
         Some(limit) => timeout(limit, asked).await.map_err(|_| {

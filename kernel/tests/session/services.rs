@@ -3,7 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use pliant_sdk::error::code;
-use pliant_sdk::{Error, Plugin};
+use pliant_sdk::message::AssistantMessage;
+use pliant_sdk::provider::{StreamOut, StreamRequest, Wire};
+use pliant_sdk::stream::MessageWriter;
+use pliant_sdk::{Error, Host, Plugin};
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -127,5 +130,41 @@ async fn what_code_was_lent_ends_when_it_is_replaced_and_its_last_call_is_over()
     scene.publish("extension", Plugin::new());
     scene.prompt("again").await;
     let refused = host.session().is_idle().await.unwrap_err();
+    assert!(refused.is(code::STALE), "{refused}");
+}
+
+#[tokio::test]
+async fn what_a_wire_was_lent_ends_with_it() {
+    // G2, extensions §6 (1, 2)
+    #[derive(Clone, Default)]
+    struct Keeps(Arc<Mutex<Option<Host>>>);
+    impl Wire for Keeps {
+        fn api(&self) -> &'static str {
+            "scripted"
+        }
+
+        async fn stream(
+            &self,
+            request: StreamRequest,
+            out: StreamOut,
+        ) -> Result<AssistantMessage, Error> {
+            *self.0.lock().unwrap() = Some(out.host().clone());
+            Ok(MessageWriter::new(request.answer(), &out).finish(None))
+        }
+    }
+    let keeps = Keeps::default();
+    let scene = scene(Script::new([]), Plugin::new()).await;
+    let fake = |wire| Plugin::new().wire(wire).provider(ScriptedProvider);
+    scene.publish("fake", fake(keeps.clone()));
+    scene.prompt("hi").await;
+    let host = keeps.0.lock().unwrap().take().unwrap();
+    host.sleep_ms(0).await.unwrap();
+    let other = Script::new([Reply::Text("hello")]);
+    let plugin = Plugin::new()
+        .wire(ScriptedWire(other))
+        .provider(ScriptedProvider);
+    scene.publish("fake", plugin);
+    scene.prompt("again").await;
+    let refused = host.sleep_ms(0).await.unwrap_err();
     assert!(refused.is(code::STALE), "{refused}");
 }
