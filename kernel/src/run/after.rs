@@ -170,6 +170,10 @@ async fn recover<H: RunHost>(
         let _ = ending.tell(host, driver.cancel).await;
         return Ok(false);
     }
+    // What the model said before it reached its limit is all there is, unless it can be asked again.
+    if is_cut_short(answer) && compact::prepare(host, &settings).is_err() {
+        return Ok(false);
+    }
     driver.omit(answer).await?;
     let Ok(prepared) = compact::prepare(host, &settings) else {
         let message = NOTHING_TO_SHORTEN.to_owned();
@@ -188,6 +192,13 @@ async fn recover<H: RunHost>(
         driver.routing().failed(answer);
     }
     Ok(compacted)
+}
+
+/// Whether there is a beginning of an answer.
+fn is_cut_short(answer: &Message) -> bool {
+    answer.as_assistant().is_some_and(|answer| {
+        answer.stop_reason == StopReason::Length && !answer.content.is_empty()
+    })
 }
 
 const STILL_TOO_LARGE: &str = "the request is too large for the model even though it was compacted. \

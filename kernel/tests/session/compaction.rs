@@ -304,6 +304,24 @@ async fn an_answer_that_was_cut_short_by_a_full_window_is_asked_for_again() {
     );
 }
 
+#[tokio::test]
+async fn an_answer_that_was_cut_short_stays_where_nothing_can_be_summarised() {
+    // R22; `interfaces.md` §17: it is all that the model said, and no request was too large.
+    let replies = [
+        Reply::Answer(json!({"content": [{"type": "text", "text": "Half an"}],
+            "stopReason": "length", "usage": {"input": 100, "output": 3}})),
+        Reply::Text("The other half."),
+    ];
+    let mut scene = open(replies).await;
+    scene.prompt("first").await;
+    let events = scene.events();
+    let told = |kind: &str| events.iter().any(|event| event.starts_with(kind));
+    assert!(!told("notice") && !told("entry_appended"), "{events:?}");
+    scene.prompt("go on").await;
+    let request = last_request(&scene).join("\n");
+    assert!(request.contains("Half an"), "{request}");
+}
+
 /// Queues a prompt that is to be answered when the run would stop.
 async fn follow_up(scene: &Scene, text: &str) {
     let queued = Prompt {
