@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use pliant_sdk::message::StopReason;
 use pliant_sdk::{Error, Message};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -53,8 +54,30 @@ fn replace(message: &mut Message, mut answer: Value) -> Result<(), Error> {
             "it answered a message of the role \"{other}\" for one of the role \"{role}\", which is ignored"
         )));
     }
+    keeps_its_place(message, &replacement)?;
     *message = replacement;
     Ok(())
+}
+
+/// What makes a message part of the conversation is not for handlers to change: a result belongs to its
+/// call, and what is complete is not streaming any more.
+fn keeps_its_place(message: &Message, replacement: &Message) -> Result<(), Error> {
+    match (message, replacement) {
+        (Message::ToolResult(result), Message::ToolResult(other))
+            if result.tool_call_id != other.tool_call_id =>
+        {
+            Err(Error::invalid(format!(
+                "its answer is ignored, because it gives the result of the call \"{}\" to the call \"{}\"",
+                result.tool_call_id, other.tool_call_id
+            )))
+        }
+        (_, Message::Assistant(answer)) if answer.stop_reason == StopReason::Pending => {
+            Err(Error::invalid(
+                "its answer is ignored, because its \"stopReason\" is \"pending\", but the message is complete",
+            ))
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -76,5 +99,25 @@ mod tests {
         let other = json!({"message": {"role": "user", "content": "b", "timestamp": 1}});
         replace(&mut message, other).unwrap();
         assert_eq!(serde_json::to_value(&message).unwrap()["content"], "b");
+    }
+
+    #[test]
+    fn a_result_stays_with_its_call_and_a_complete_answer_stays_complete() {
+        // G7, T8, M5
+        let refused = |stored: Value, answer: Value| {
+            let mut message = Message::from(stored.clone());
+            replace(&mut message, json!({"message": answer})).unwrap_err();
+            assert_eq!(message, Message::from(stored));
+        };
+        let result = |call: &str| {
+            json!({"role": "toolResult", "toolCallId": call, "toolName": "t",
+                "content": [], "isError": false, "timestamp": 1})
+        };
+        refused(result("a"), result("b"));
+        let answer = |reason: &str| {
+            json!({"role": "assistant", "content": [], "api": "x", "provider": "p", "model": "m",
+                "stopReason": reason, "timestamp": 1})
+        };
+        refused(answer("stop"), answer("pending"));
     }
 }
