@@ -30,6 +30,7 @@ use crate::registry::Source;
 use crate::settings::Settings;
 use actions::{Actions, Ask, Asker, unavailable};
 
+pub(crate) use http::frames_the_body;
 pub use http::{HttpClient, HttpSettings, ProxyRules};
 pub use process::{ProcessEnv, default_shell};
 

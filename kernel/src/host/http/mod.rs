@@ -227,11 +227,24 @@ fn headers(agent: &str, request: &HttpRequest, secret: Option<String>) -> Result
     for (name, value) in &request.headers {
         let key = header_name(name)?;
         match value {
+            Some(_) if frames_the_body(name) => {
+                return Err(Error::invalid(format!(
+                    "The header {name} cannot be set: the length of the body decides it. Leave it out."
+                )));
+            }
             Some(value) => drop(map.insert(key, header_value(name, value)?)),
             None => drop(map.remove(key)),
         }
     }
     Ok(map)
+}
+
+/// Whether a header says where the body ends. With another end than the real one, what is left of the
+/// body is read as the next request of the connection.
+pub(crate) fn frames_the_body(name: &str) -> bool {
+    ["content-length", "transfer-encoding"]
+        .iter()
+        .any(|framing| name.eq_ignore_ascii_case(framing))
 }
 
 fn header_name(name: &str) -> Result<HeaderName, Error> {

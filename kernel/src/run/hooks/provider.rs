@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{listens, with_handlers};
+use crate::host::frames_the_body;
 use crate::models::{HeaderMap, ProviderHooks};
 use crate::registry::HookPoint;
 use crate::run::RunHost;
@@ -153,6 +154,9 @@ fn edited_headers(mut answer: Value) -> Result<Option<HeaderMap>, Error> {
         .find(|(name, value)| !is_sendable(name, value))
     {
         None => Ok(Some(headers)),
+        Some((name, Value::String(_))) if frames_the_body(name) => Err(Error::invalid(format!(
+            "its answer is ignored, because the header \"{name}\" is not for handlers to set; the length of the body decides it"
+        ))),
         Some((name, _)) => Err(Error::invalid(format!(
             "its answer is ignored, because the header \"{name}\" cannot be sent; a value is a text of one line, or null to remove the header"
         ))),
@@ -166,7 +170,8 @@ fn is_sendable(name: &str, value: &Value) -> bool {
         Value::String(text) => !text.chars().any(|c| c.is_control() && c != '\t'),
         _ => false,
     };
-    fits && !name.is_empty() && name.bytes().all(is_token)
+    let framing = !value.is_null() && frames_the_body(name);
+    fits && !framing && !name.is_empty() && name.bytes().all(is_token)
 }
 
 #[cfg(test)]
@@ -186,6 +191,8 @@ mod tests {
             json!({"": "1"}),
             json!({"x": 1}),
             json!({"x": "1\r\ny: 2"}),
+            json!({"Content-Length": "3"}),
+            json!({"transfer-encoding": "chunked"}),
         ];
         for wrong in wrong {
             assert!(read(wrong).is_err());
