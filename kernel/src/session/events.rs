@@ -13,9 +13,21 @@ const WAITING: usize = 256;
 pub type Subscription = mpsc::Receiver<Arc<Event>>;
 
 /// The subscribers of a session.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Subscribers {
     senders: Mutex<Senders>,
+    /// What failed before anybody subscribed: handlers of `session_start` run first. For the first who
+    /// does; `None` from then on.
+    early: Mutex<Option<Vec<Arc<Event>>>>,
+}
+
+impl Default for Subscribers {
+    fn default() -> Self {
+        Self {
+            senders: Mutex::default(),
+            early: Mutex::new(Some(Vec::new())),
+        }
+    }
 }
 
 /// Shared, because every event looks at them and hardly one changes them.
@@ -24,6 +36,11 @@ type Senders = Arc<Vec<mpsc::Sender<Arc<Event>>>>;
 impl Subscribers {
     pub(super) fn subscribe(&self) -> Subscription {
         let (tx, rx) = mpsc::channel(WAITING);
+        let early = self.early().take();
+        for event in early.into_iter().flatten() {
+            // The channel is empty and holds as many as were kept.
+            let _ = tx.try_send(event);
+        }
         Arc::make_mut(&mut *self.lock()).push(tx);
         rx
     }
@@ -31,6 +48,7 @@ impl Subscribers {
     pub(super) async fn publish(&self, event: impl Into<Arc<Event>>) {
         let senders = Arc::clone(&self.lock());
         if senders.is_empty() {
+            self.keep(event.into());
             return;
         }
         let event = event.into();
@@ -45,8 +63,23 @@ impl Subscribers {
         }
     }
 
+    /// Keeps a failure for the first subscriber; other events tell what is going on, which is over by
+    /// then.
+    fn keep(&self, event: Arc<Event>) {
+        if let Event::ExtensionError { .. } = *event
+            && let Some(early) = &mut *self.early()
+            && early.len() < WAITING
+        {
+            early.push(event);
+        }
+    }
+
     pub(super) fn end(&self) {
         *self.lock() = Senders::default();
+    }
+
+    fn early(&self) -> std::sync::MutexGuard<'_, Option<Vec<Arc<Event>>>> {
+        self.early.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Senders> {

@@ -137,12 +137,8 @@ fn failure_is_told(point: &'static str, scene: &mut Scene) {
     for (text, is_error) in results {
         assert_eq!(is_error, closed, "{point}: {text}");
     }
-    // Nobody listens yet when the session starts.
     let told = told(scene);
-    assert!(
-        told.contains(point) || point == "session_start",
-        "{point}: {told:?}"
-    );
+    assert!(told.contains(point), "{point}: {told:?}");
 }
 
 #[tokio::test]
