@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use pliant_sdk::Message;
+use pliant_sdk::message::MessageContent;
 
 use super::RunHost;
 use super::convert::convert;
@@ -14,9 +15,22 @@ pub(super) fn is_open(messages: &[Arc<Message>]) -> bool {
     let conversation = messages
         .iter()
         .rev()
-        .filter(|message| !matches!(***message, Message::System(_)));
+        .filter(|message| !matches!(***message, Message::System(_)) && !is_blank(message));
     let last = conversation.filter_map(convert).next();
     last.is_some_and(|last| !matches!(*last, Message::Assistant(_)))
+}
+
+/// Whether a plugin's message says nothing: wires send none of it.
+fn is_blank(message: &Message) -> bool {
+    match message {
+        Message::Custom(custom) => match &custom.content {
+            MessageContent::Text(text) => text.is_empty(),
+            MessageContent::Blocks(blocks) => blocks
+                .iter()
+                .all(|block| block.as_text().is_some_and(str::is_empty)),
+        },
+        _ => false,
+    }
 }
 
 /// How the run goes on without a prompt; `None` when there is nothing to answer.
@@ -34,7 +48,9 @@ pub(super) fn goes_on<H: RunHost>(host: &H) -> Option<Begin> {
 
 #[cfg(test)]
 mod tests {
-    use pliant_sdk::message::{AssistantMessage, BashExecutionMessage, SystemMessage};
+    use pliant_sdk::message::{
+        AssistantMessage, BashExecutionMessage, CustomMessage, SystemMessage,
+    };
 
     use super::*;
 
@@ -60,5 +76,13 @@ mod tests {
         assert!(!open(vec![]) && !open(vec![system()]));
         assert!(!open(vec![user(), answer(), system()]));
         assert!(!open(vec![user(), answer(), command(true)]));
+        let note = |content: &str| {
+            Message::Custom(CustomMessage {
+                content: MessageContent::Text(content.into()),
+                ..CustomMessage::default()
+            })
+        };
+        assert!(open(vec![user(), answer(), note("go on")]));
+        assert!(!open(vec![user(), answer(), note("")]));
     }
 }
