@@ -27,6 +27,32 @@ pub(crate) fn of_status(status: u16, body: &str) -> String {
     }
 }
 
+/// The text for an answer that succeeded and holds something, but not one event: an error that a
+/// gateway calls a success, or another site at that address.
+pub(crate) fn of_no_stream(body: &str) -> Option<String> {
+    let body = body.trim();
+    if body.lines().all(is_of_a_stream) {
+        return None;
+    }
+    let json = serde_json::from_str::<Value>(body).ok();
+    let error = json.as_ref().and_then(|json| json.get("error"));
+    Some(match error.filter(|error| !error.is_null()) {
+        Some(error) => of_error(error),
+        None => format!(
+            "The service sent no stream of events. Check the baseUrl of the provider; what came instead: {}",
+            cut(body)
+        ),
+    })
+}
+
+/// Whether a line could stand in a stream of events: it is empty, a comment, or a field.
+fn is_of_a_stream(line: &str) -> bool {
+    line.is_empty()
+        || [":", "data:", "event:", "id:", "retry:"]
+            .iter()
+            .any(|field| line.starts_with(field))
+}
+
 /// The text for an error object inside the stream.
 pub(crate) fn of_error(error: &Value) -> String {
     let message = error.get("message").and_then(Value::as_str);

@@ -91,11 +91,17 @@ async fn read(
     let mut decoder = Decoder::new();
     let mut decoded = Vec::new();
     let mut at_end = false;
+    // What came before the first event; a service that sends no stream sends nothing else.
+    let mut unheard = Some(Vec::new());
     while !at_end {
         match response.body.next().await {
             Some(Ok(bytes)) => {
                 if let Err(error) = decoder.push(&bytes, &mut decoded) {
                     return Ok(answer.fail(error.to_string()));
+                }
+                if let Some(unheard) = &mut unheard {
+                    let room = MAX_ERROR_BYTES.saturating_sub(unheard.len());
+                    unheard.extend_from_slice(&bytes[..bytes.len().min(room)]);
                 }
             }
             Some(Err(error)) => return failed_by(error, |text| answer.fail(text)),
@@ -104,6 +110,9 @@ async fn read(
                 let _ = decoder.finish(&mut decoded);
                 at_end = true;
             }
+        }
+        if !decoded.is_empty() {
+            unheard = None;
         }
         for event in decoded.drain(..) {
             match answer.take(event.event.as_deref(), &event.data, &mut events) {
@@ -116,6 +125,10 @@ async fn read(
             }
         }
         out.send_all(&mut events).await?;
+    }
+    let body = unheard.unwrap_or_default();
+    if let Some(text) = failure::of_no_stream(&String::from_utf8_lossy(&body)) {
+        return Ok(answer.fail(text));
     }
     let message = answer.finish(&mut events);
     out.send_all(&mut events).await?;

@@ -235,6 +235,28 @@ fn finish_reasons() {
 }
 
 #[test]
+fn an_answer_that_is_no_stream_says_what_it_was() {
+    let error = |body: &str| error_of(reply(200, body));
+    assert_eq!(
+        error(r#"{"error": {"message": "No such deployment", "code": 7}}"#),
+        "No such deployment"
+    );
+    let page = error("<html>Sign in</html>");
+    assert!(
+        page.contains("baseUrl") && page.ends_with("<html>Sign in</html>"),
+        "{page}"
+    );
+    // Nothing at all, and a stream of comments, are a stream that broke.
+    for body in ["", "\n\n", ": wait\n\n: wait\n\n", "data: [DONE]\n\n"] {
+        assert_eq!(
+            error(body),
+            "Stream ended without finish_reason",
+            "{body:?}"
+        );
+    }
+}
+
+#[test]
 fn a_stream_may_be_allowed_to_end_without_a_reason() {
     let lenient = json!({"compat": {"supportsFinishReason": false}});
     let text = delta(json!({"content": "a"}));
