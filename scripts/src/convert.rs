@@ -122,6 +122,15 @@ pub(crate) fn kind_of(value: &Dynamic) -> &str {
     }
 }
 
+/// The kind of a value, as it stands in a sentence.
+pub(crate) fn a_kind_of(value: &Dynamic) -> String {
+    match kind_of(value) {
+        "nothing" => "nothing".to_owned(),
+        kind if kind.starts_with(['a', 'e', 'i', 'o', 'u']) => format!("an {kind}"),
+        kind => format!("a {kind}"),
+    }
+}
+
 /// One text as a script shows it: strings and letters as they are, the rest as JSON where it has one.
 pub(crate) fn display(value: &Dynamic) -> String {
     if let Ok(text) = value.as_immutable_string_ref() {

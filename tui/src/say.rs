@@ -1,6 +1,7 @@
 //! What the user is told on stderr, one sentence a line. Where nobody can be told, nothing is left to
 //! do: a stderr that is closed ends no run.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::Write;
 
@@ -30,9 +31,28 @@ pub fn printable(text: &str) -> String {
         .collect()
 }
 
+/// A text that more is said after, with a full stop if nothing ends it: services rarely speak in
+/// sentences.
+pub fn ended(text: &str) -> Cow<'_, str> {
+    let text = text.trim_end();
+    match text.ends_with(['.', '!', '?', '…']) {
+        true => text.into(),
+        false => format!("{text}.").into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_follows_a_text_begins_a_new_sentence() {
+        assert_eq!(
+            ended("503 status code (no body)"),
+            "503 status code (no body)."
+        );
+        assert_eq!(ended("Try again! "), "Try again!");
+    }
 
     #[test]
     fn control_sequences_do_not_reach_the_terminal() {

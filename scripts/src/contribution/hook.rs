@@ -112,7 +112,7 @@ fn reply(event: &str, mut answer: Dynamic, running: &Running<'_>) -> Result<Vec<
     if !answer.is_map() {
         return match ANSWERED.contains(&event) {
             true => {
-                let what = format!("a \"{event}\" handler");
+                let what = format!("the handler of \"{event}\"");
                 Err(running.wrong_answer(&what, "a map or nothing", &answer))
             }
             false => Ok(b"null".to_vec()),
@@ -141,9 +141,10 @@ fn text(event: &Dynamic, field: &str) -> String {
 }
 
 fn json_of(event: &Dynamic, field: &str, running: &Running<'_>) -> Result<Vec<u8>, Error> {
-    let map = event.as_map_ref().map_err(|kind| {
+    let map = event.as_map_ref().map_err(|_| {
+        let kind = convert::a_kind_of(event);
         Error::invalid(format!(
-            "the event has to stay a map, but the handler made it a {kind}"
+            "the event has to stay a map, but the handler made it {kind}"
         ))
     })?;
     match map.get(field) {

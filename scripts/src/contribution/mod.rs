@@ -119,10 +119,10 @@ impl<'a> Running<'a> {
 
     /// The closure's answer has a shape that the operation cannot use.
     fn wrong_answer(&self, what: &str, wanted: &str, answer: &Dynamic) -> Error {
-        let (file, kind) = (self.call.program().name(), convert::kind_of(answer));
+        let (file, kind) = (self.call.program().name(), convert::a_kind_of(answer));
         Error::new(
             code::INVALID,
-            format!("{file}: {what} answered a {kind}; it has to answer {wanted}"),
+            format!("{file}: {what} answered {kind}; it has to answer {wanted}"),
         )
     }
 

@@ -103,7 +103,7 @@ async fn a_wrong_answer_is_an_error_where_answers_decide_and_nothing_elsewhere()
     let error = bench.hook("tool_call", call("x")).await.unwrap_err();
     assert_eq!(
         error.message,
-        "t.rhai: a \"tool_call\" handler answered a bool; it has to answer a map or nothing"
+        "t.rhai: the handler of \"tool_call\" answered a bool; it has to answer a map or nothing"
     );
     assert_eq!(
         bench.hook("turn_start", json!({})).await.unwrap(),

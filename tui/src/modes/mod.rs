@@ -91,7 +91,8 @@ pub async fn report_failures(mut events: Subscription) {
                 delay_ms,
                 error_message,
             } => say::warning(format_args!(
-                "The model failed: {error_message} Attempt {attempt} of {max_attempts} follows in {} s.",
+                "The model failed: {} Attempt {attempt} of {max_attempts} follows in {} s.",
+                say::ended(error_message),
                 delay_ms.div_ceil(1000)
             )),
             Event::CompactionEnd {
