@@ -18,3 +18,4 @@ mod session;
 mod session_command;
 mod signals;
 mod tools;
+mod unruly;

@@ -1,0 +1,144 @@
+//! Extensions and services that do what they should not: the run ends as it should, the session can be
+//! continued, and the user is told whose fault it was.
+
+use pliant_tests::{ModelServer, TempHome, reply};
+use serde_json::json;
+
+/// A prompt with this extension; what was said on stderr.
+fn told(server: &ModelServer, script: &str) -> String {
+    let home = TempHome::with_model(server);
+    let script = home.write_agent("x.rhai", script).display().to_string();
+    let run = home.prompt("x").args(["-e", &script]).run().success();
+    assert_eq!(run.stdout, "Here.\n");
+    home.pliant_with_model()
+        .args(["--continue", "-p", "still there?"])
+        .run()
+        .success();
+    run.stderr
+}
+
+/// Two answers, and what the extension made the user read.
+fn told_of_answers(script: &str) -> String {
+    let server = ModelServer::start([reply::text("Here."), reply::text("Still here.")]);
+    let told = told(&server, script);
+    server.finish();
+    told
+}
+
+#[test]
+fn a_handler_that_fails_while_the_session_starts_is_told() {
+    // G5: nobody has subscribed yet when it runs.
+    let told = told_of_answers(r#"on("session_start", |event, ctx| { throw "no start"; });"#);
+    assert!(
+        told.contains("session_start") && told.contains("no start"),
+        "{told}"
+    );
+}
+
+#[test]
+fn the_stream_of_events_holds_a_failure_from_before_it_began() {
+    // G5
+    let server = ModelServer::start([reply::text("Here.")]);
+    let home = TempHome::with_model(&server);
+    let script = home.write_agent(
+        "x.rhai",
+        r#"on("session_start", |event, ctx| { throw "no"; });"#,
+    );
+    let script = script.display().to_string();
+    let output = home.json_prompt("x").args(["-e", &script]).run().success();
+    let failures = output.events_of("extension_error");
+    assert_eq!(failures.len(), 1, "{failures:?}");
+    assert_eq!(failures[0]["event"], "session_start");
+    server.finish();
+}
+
+#[test]
+fn an_answer_that_a_handler_calls_unfinished_is_stored_as_it_came() {
+    // G7, M5: such a message cannot be stored, and the run ended there.
+    let told = told_of_answers(
+        r#"on("message_end", |event, ctx| {
+            let message = event.message;
+            message.stopReason = "pending";
+            #{ message: message }
+        });"#,
+    );
+    assert!(
+        told.contains("message_end") && told.contains("pending"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_result_is_not_given_to_another_call() {
+    // G7, T8
+    let server = ModelServer::start([
+        reply::tool_call("bash", json!({"command": "echo one"})),
+        reply::text("Here."),
+        reply::text("Still here."),
+    ]);
+    let told = told(
+        &server,
+        r#"on("message_end", |event, ctx| {
+            if event.message.role != "toolResult" { return; }
+            let message = event.message;
+            message.toolCallId = "another";
+            #{ message: message }
+        });"#,
+    );
+    assert!(told.contains("another"), "{told}");
+    let requests = server.finish();
+    let result = requests[1].tool_result("call_1").expect("it has its call");
+    assert!(result.contains("one"), "{result}");
+}
+
+#[test]
+fn a_handler_does_not_say_how_long_a_body_is() {
+    // What is left of the body would be the next request of the connection.
+    let told = told_of_answers(
+        r#"on("before_provider_headers", |event, ctx| {
+            event.headers["content-length"] = "3";
+            ()
+        });"#,
+    );
+    assert!(told.contains("content-length"), "{told}");
+}
+
+#[test]
+fn a_message_that_says_nothing_is_nothing_to_go_on_from() {
+    // R48: the request would end with the model's own answer.
+    let told = told_of_answers(
+        r#"on("agent_before_settle", |event, ctx| {
+            let nothing = #{ type: "custom_message", customType: "x", content: "", display: true };
+            #{ entries: [nothing], proceed: true }
+        });"#,
+    );
+    assert!(told.contains("asked to continue"), "{told}");
+}
+
+#[test]
+fn an_error_that_is_called_a_success_is_shown_and_a_page_is_not_asked_for_again() {
+    let answers = [
+        (
+            r#"{"error": {"message": "No such deployment"}}"#,
+            "No such deployment",
+        ),
+        ("<html>Sign in</html>", "baseUrl"),
+    ];
+    for (body, words) in answers {
+        let server = ModelServer::start([reply::response(200, "text/html", body)]);
+        let home = TempHome::with_model(&server);
+        home.settings(json!({"retry": {"baseDelayMs": 1}}));
+        home.prompt("x").run().failure(&[words]);
+        assert_eq!(server.finish().len(), 1);
+    }
+}
+
+#[test]
+fn an_attempt_is_told_in_sentences() {
+    let server = ModelServer::start([reply::error(503, "busy"), reply::text("Here.")]);
+    let home = TempHome::with_model(&server);
+    home.settings(json!({"retry": {"baseDelayMs": 1}}));
+    let told = home.prompt("x").run().success().stderr;
+    assert!(told.contains(". Attempt 1 of 3 follows in 1 s."), "{told}");
+    server.finish();
+}
