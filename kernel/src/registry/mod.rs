@@ -11,7 +11,7 @@ mod hook;
 mod lifetime;
 mod snapshot;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
 
@@ -21,10 +21,18 @@ pub use generation::{Contribution, Generation, InProcess, Kind, MakeServices, Ra
 pub use hook::{BUS_PREFIX, HandlerSpec, HookPoint};
 pub use snapshot::{Registered, Snapshot};
 
+/// Keeps something made from a snapshot, and lets go of it when that has been replaced: a generation
+/// ends when nothing holds it any more.
+pub trait Watcher: Send + Sync {
+    /// Another snapshot is in force.
+    fn registry_changed(&self);
+}
+
 /// The registry: a swap of immutable snapshots.
 pub struct Registry {
     current: ArcSwap<Snapshot>,
     writing: Mutex<()>,
+    watchers: Mutex<Vec<Weak<dyn Watcher>>>,
 }
 
 impl std::fmt::Debug for Registry {
@@ -40,6 +48,7 @@ impl Default for Registry {
         Self {
             current: ArcSwap::from_pointee(Snapshot::default()),
             writing: Mutex::new(()),
+            watchers: Mutex::default(),
         }
     }
 }
@@ -85,12 +94,35 @@ impl Registry {
         self.change(|sources| sources.retain(|generation| generation.source().name != name));
     }
 
+    /// Tells `watcher` of every change, for as long as there is one.
+    pub fn watch(&self, watcher: Weak<dyn Watcher>) {
+        let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        watchers.retain(|watcher| watcher.strong_count() > 0);
+        watchers.push(watcher);
+    }
+
     fn change(&self, edit: impl FnOnce(&mut Vec<Arc<dyn Generation>>)) {
+        let replaced = self.replace(edit);
+        // Outside the lock: this may end a generation, and its code may change the registry then.
+        drop(replaced);
+        let watchers = self.watchers.lock();
+        let watchers = watchers.unwrap_or_else(PoisonError::into_inner).clone();
+        for watcher in watchers.iter().filter_map(Weak::upgrade) {
+            watcher.registry_changed();
+        }
+    }
+
+    fn replace(
+        &self,
+        edit: impl FnOnce(&mut Vec<Arc<dyn Generation>>),
+    ) -> Vec<Arc<dyn Generation>> {
         let _one_writer = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let old = self.current.load();
-        let mut sources = old.sources().to_vec();
+        let old = self.current.load_full();
+        let before = old.sources().to_vec();
+        let mut sources = before.clone();
         edit(&mut sources);
         self.current
             .store(Arc::new(Snapshot::build(old.number() + 1, sources)));
+        before
     }
 }

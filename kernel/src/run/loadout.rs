@@ -122,10 +122,16 @@ impl Loadout {
         self.sections = sections(&self.inputs);
     }
 
+    /// Number of the snapshot that the tools are of.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.parts.snapshot.number()
+    }
+
     /// Whether the tools are still those; the prompt options of a session do not change.
     #[must_use]
     pub fn is_current(&self, snapshot: &Snapshot, revision: u64) -> bool {
-        self.parts.snapshot.number() == snapshot.number() && self.parts.tools.revision == revision
+        self.number() == snapshot.number() && self.parts.tools.revision == revision
     }
 
     /// What tools may know of the session.

@@ -243,6 +243,7 @@ impl Session {
         shared.restore_tools();
         shared.equipment.host.settle_here();
         let session = Self(Arc::new(shared));
+        session.watch_registry();
         let mut event = json!({"type": "session_start", "reason": reason});
         if let Some(file) = previous_file {
             event["previousSessionFile"] = json!(file);

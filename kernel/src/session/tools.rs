@@ -1,5 +1,7 @@
 //! The tools as front ends and plugins see them: which there are, which are active.
 
+use std::sync::Arc;
+
 use pliant_sdk::Message;
 use pliant_sdk::history::patch_tools;
 use pliant_sdk::message::{SystemMessage, Tool};
@@ -7,9 +9,16 @@ use pliant_sdk::session::ToolInfo;
 
 use super::active::BranchTools;
 use super::{Session, Shared, lock};
+use crate::registry::Watcher;
+use crate::run::Loadout;
 use crate::tree::SessionTree;
 
 impl Session {
+    pub(super) fn watch_registry(&self) {
+        let shared = Arc::downgrade(&self.0);
+        self.0.equipment.registry.watch(shared);
+    }
+
     /// Names of the active tools, in their order.
     #[must_use]
     pub fn active_tools(&self) -> Vec<String> {
@@ -26,6 +35,17 @@ impl Session {
     #[must_use]
     pub fn all_tools(&self) -> Vec<ToolInfo> {
         self.0.all_tools()
+    }
+}
+
+/// An idle session keeps the tools of its last run, and lets go of those that were replaced.
+impl Watcher for Shared {
+    fn registry_changed(&self) {
+        let number = self.equipment.registry.snapshot().number();
+        let is_outdated = |loadout: &mut Arc<Loadout>| loadout.number() != number;
+        let outdated = lock(&self.state).loadout.take_if(is_outdated);
+        // Outside the lock: this may end a generation, whose code runs then.
+        drop(outdated);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use pliant_kernel::registry::Registry;
 use pliant_sdk::error::code;
 use pliant_sdk::message::AssistantMessage;
 use pliant_sdk::provider::{StreamOut, StreamRequest, Wire};
@@ -127,10 +128,40 @@ async fn what_code_was_lent_ends_when_it_is_replaced_and_its_last_call_is_over()
     scene.prompt("hi").await;
     let host = kept.lock().unwrap().take().unwrap();
     assert!(host.session().is_idle().await.unwrap());
+    // Also of a session that does nothing: what it kept of the last run is not kept for the code.
     scene.publish("extension", Plugin::new());
-    scene.prompt("again").await;
     let refused = host.session().is_idle().await.unwrap_err();
     assert!(refused.is(code::STALE), "{refused}");
+    scene.prompt("again").await;
+}
+
+#[tokio::test]
+async fn what_ends_with_its_generation_may_change_the_registry() {
+    // G10, invariant 40
+    struct Registers(Arc<Registry>);
+    impl Drop for Registers {
+        fn drop(&mut self) {
+            self.0.withdraw("nobody");
+        }
+    }
+    let scene = scene(
+        Script::new([Reply::Text("a"), Reply::Text("b")]),
+        Plugin::new(),
+    )
+    .await;
+    let registers = Registers(Arc::clone(&scene.registry));
+    let plugin = Plugin::new()
+        .tool(echo("echo"))
+        .on_event("turn_start", move |_, _| {
+            let _ = &registers;
+            async { Ok(Value::Null) }
+        });
+    scene.publish("other", plugin);
+    scene.prompt("hi").await;
+    let before = scene.registry.snapshot().number();
+    scene.registry.withdraw("other");
+    assert_eq!(scene.registry.snapshot().number(), before + 2);
+    scene.prompt("again").await;
 }
 
 #[tokio::test]

@@ -20,13 +20,15 @@ impl ToolHost for Arc<Shared> {
     }
 
     fn loadout(&self, snapshot: &Arc<Snapshot>) -> Arc<Loadout> {
+        // Ends after the lock: what it holds may be the last of a generation, whose code runs then.
+        let kept;
         let mut state = lock(&self.state);
         let scene = state.scene(&self.cwd.display().to_string());
         state.tools.refresh(snapshot);
         let revision = state.tools.revision();
-        let current = state
-            .loadout
-            .take()
+        kept = state.loadout.take();
+        let current = kept
+            .clone()
             .filter(|loadout| loadout.is_current(snapshot, revision));
         let loadout = match current {
             Some(loadout) if *loadout.scene() == scene => loadout,
