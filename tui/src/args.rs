@@ -125,6 +125,14 @@ pub struct Args {
     #[arg(long)]
     pub no_prompt_templates: bool,
 
+    /// Use the project's own files (.pliant) in this run.
+    #[arg(short = 'a', long, overrides_with = "no_approve")]
+    pub approve: bool,
+
+    /// Leave the project's own files out in this run.
+    #[arg(long, overrides_with = "approve")]
+    pub no_approve: bool,
+
     /// Load a native plugin.
     #[arg(long, value_name = "FILE")]
     pub plugin: Vec<PathBuf>,
@@ -155,7 +163,8 @@ pub enum OutputMode {
 }
 
 /// Short options of more than one letter, which are part of the interface (`interfaces.md` §1.2).
-const LONG_SHORTS: [(&str, &str); 6] = [
+const LONG_SHORTS: [(&str, &str); 7] = [
+    ("-na", "--no-approve"),
     ("-ne", "--no-extensions"),
     ("-np", "--no-prompt-templates"),
     ("-ns", "--no-skills"),
@@ -203,7 +212,7 @@ impl Args {
             templates: self.prompt_template.clone(),
             no_templates: self.no_prompt_templates,
             home: std::env::home_dir(),
-            no_pi: false,
+            ..ResourceOptions::default()
         }
     }
 
