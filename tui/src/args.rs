@@ -22,7 +22,8 @@ use crate::say;
     version,
     disable_version_flag = true,
     args_override_self = true,
-    after_help = "Stored sessions: pliant session list, show, export, doctor, import, rm (pliant session --help)."
+    after_help = "Stored sessions: pliant session list, show, export, doctor, import, rm (pliant session --help).\n\
+        Taking things over from pi: pliant config import-pi, pliant auth import-pi."
 )]
 pub struct Args {
     /// Answer the prompt, print the answer and exit.
