@@ -334,8 +334,8 @@ fn commands_of_the_model_know_their_session_and_whose_child_they_are() {
         .run()
         .success();
     let requests = server.finish();
-    let variables = |request: &Request| -> Vec<String> {
-        let printed = request.tool_result("call_1").expect("the call is answered");
+    let variables = |request: &Request, call: &str| -> Vec<String> {
+        let printed = request.tool_result(call).expect("the call is answered");
         let named = |line: &&str| line.starts_with("PLIANT_") || line.starts_with("AI_");
         let mut lines: Vec<String> = printed.lines().filter(named).map(str::to_owned).collect();
         lines.retain(|line| !line.starts_with("PLIANT_AGENT_DIR="));
