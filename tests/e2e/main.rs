@@ -19,6 +19,7 @@ mod session;
 mod session_command;
 mod settings;
 mod signals;
+mod stdout;
 mod tools;
 mod trust;
 mod unruly;

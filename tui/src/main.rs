@@ -9,6 +9,7 @@ mod modes;
 mod pi;
 mod say;
 mod session_command;
+mod stdout;
 mod trust;
 
 use std::process::ExitCode;

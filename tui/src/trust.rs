@@ -27,7 +27,7 @@ pub fn policy(args: &Args, mode: Mode) -> TrustPolicy {
                 ask(question, &mut stdin.lock(), &mut stdout.lock())
                     .unwrap_or(TrustAnswer::RefuseOnce)
             })),
-            Mode::Print | Mode::Json => None,
+            Mode::Print | Mode::Json | Mode::Rpc => None,
         },
     }
 }

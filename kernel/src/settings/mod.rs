@@ -10,6 +10,7 @@ mod known;
 mod list;
 mod merge;
 
+mod change;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -24,6 +25,10 @@ use crate::jsonfile;
 pub use list::{Patterns, ResourceList, Scope};
 pub use used::{ProjectTrust, QueueMode, Used};
 pub use write::write_settings;
+
+pub(crate) use change::queue_key;
+
+use change::Changed;
 
 /// The folder of a project's own files, in its working directory.
 pub const PROJECT_DIR: &str = ".pliant";
@@ -41,6 +46,7 @@ pub struct Settings {
     path: Option<PathBuf>,
     /// The folder of the project's file, if that is read.
     project_dir: Option<PathBuf>,
+    changed: Changed,
 }
 
 impl Settings {
@@ -213,10 +219,9 @@ mod tests {
     #[test]
     fn values_of_the_wrong_type_read_as_unset_and_others_stay() {
         let settings = Settings::from_value(
-            json!({"defaultTools": 3, "steeringMode": "all", "retry": {"provider": {"maxRetries": 2}}}),
+            json!({"defaultTools": 3, "retry": {"provider": {"maxRetries": 2}}}),
         );
         assert_eq!(settings.used().default_tools, None);
-        assert_eq!(settings.used().steering_mode, Some(QueueMode::All));
         assert_eq!(settings.get("retry.provider.maxRetries"), &json!(2));
         assert_eq!(settings.get("retry.nothing.here"), &Value::Null);
     }
@@ -274,7 +279,7 @@ mod tests {
         assert_eq!(settings.used().default_model, None);
         assert_eq!(settings.count("retry.baseDelayMs"), Some(7));
         assert_eq!(settings.count("retry.maxRetries"), None);
-        assert_eq!(settings.used().follow_up_mode, Some(QueueMode::All));
+        assert_eq!(settings.get("followUpMode"), "all");
         assert_eq!(settings.get("nobody.knows"), &json!([]));
     }
 

@@ -1,7 +1,7 @@
 //! The keys that the kernel itself uses, with their types.
 
 use pliant_sdk::message::ThinkingLevel;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The keys the kernel itself uses, with their defaults. A value of the wrong type reads as unset.
@@ -23,12 +23,6 @@ pub struct Used {
     /// Tools active at the start.
     #[serde(deserialize_with = "or_unset")]
     pub default_tools: Option<Vec<String>>,
-    /// How many queued steering messages enter at once.
-    #[serde(deserialize_with = "or_unset")]
-    pub steering_mode: Option<QueueMode>,
-    /// How many queued follow-up messages enter at once.
-    #[serde(deserialize_with = "or_unset")]
-    pub follow_up_mode: Option<QueueMode>,
     /// Shell of commands.
     #[serde(deserialize_with = "or_unset")]
     pub shell_path: Option<String>,
@@ -50,7 +44,7 @@ pub struct Used {
 }
 
 /// How many queued messages enter at one poll (L8).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueMode {
     /// The oldest.
