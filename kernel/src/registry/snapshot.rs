@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use indexmap::IndexMap;
 use pliant_sdk::Error;
@@ -25,6 +26,8 @@ pub struct Registered<S> {
     pub spec: S,
     id: u32,
     generation: Arc<dyn Generation>,
+    /// Failures in a row, where these are counted.
+    pub(super) strikes: AtomicU32,
 }
 
 impl<S: fmt::Debug> fmt::Debug for Registered<S> {
@@ -332,6 +335,7 @@ fn registered<S>(
         spec,
         id: item.id,
         generation: Arc::clone(generation),
+        strikes: AtomicU32::new(0),
     })
 }
 

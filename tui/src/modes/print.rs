@@ -35,6 +35,7 @@ pub async fn run(
         status = signals.next() => {
             asked = Some(status);
             sender.stop();
+            session.hurry();
             orderly(running).await
         }
     };
