@@ -231,3 +231,54 @@ fn a_secret_that_a_handler_takes_out_does_not_get_by_when_the_run_is_stopped() {
     );
     server.finish();
 }
+
+#[test]
+fn code_that_brings_arguments_into_shape_has_a_limit_like_a_handler() {
+    // T2: one that looped held the run until a signal came.
+    let server = ModelServer::start([reply::tool_call("old", json!({})), reply::text("Here.")]);
+    let home = TempHome::with_model(&server);
+    home.settings(json!({"extensions": {"handlerTimeoutMs": 50}}));
+    let script = home.write_agent(
+        "x.rhai",
+        r#"register_tool(#{
+            name: "old", label: "Old", description: "Old.",
+            parameters: #{ type: "object", properties: #{} },
+            prepare: |args| { loop {} },
+            execute: |args, ctx| "never"
+        });"#,
+    );
+    let script = script.display().to_string();
+    let output = home.prompt("x").args(["-e", &script]).run().success();
+    assert_eq!(output.stdout, "Here.\n");
+    let requests = server.finish();
+    let result = requests[1].tool_result("call_1").expect("it has a result");
+    for words in ["x.rhai", "within 50 ms", "extensions.handlerTimeoutMs"] {
+        assert!(result.contains(words), "{result}");
+    }
+}
+
+#[test]
+fn a_handler_of_every_piece_of_an_answer_that_fails_is_told_a_few_times() {
+    // G5, E09
+    let text = "word ".repeat(300);
+    let server = ModelServer::start([reply::text(&text)]);
+    let home = TempHome::with_model(&server);
+    let script = home.write_agent(
+        "x.rhai",
+        r#"on("message_update", |event, ctx| { throw "no"; });
+        on("provider_stream_event", |event, ctx| { throw "no"; });"#,
+    );
+    let script = script.display().to_string();
+    let told = home
+        .prompt("x")
+        .args(["-e", &script])
+        .run()
+        .success()
+        .stderr;
+    for event in ["message_update", "provider_stream_event"] {
+        let lines = told.lines().filter(|line| line.contains(event));
+        assert_eq!(lines.count(), 4, "{told}");
+    }
+    assert_eq!(told.matches("left out here").count(), 2, "{told}");
+    server.finish();
+}

@@ -21,6 +21,7 @@ use arc_swap::ArcSwap;
 pub use dispatch::{Callers, Dispatcher, HandlerFailure, Lender, call_ctx};
 pub use generation::{Contribution, Generation, InProcess, Kind, MakeServices, Rank, Source};
 pub use hook::{BUS_PREFIX, HandlerSpec, HookPoint};
+pub(crate) use lifetime::until;
 pub use patience::{Grace, Patience};
 pub use snapshot::{Registered, Snapshot};
 

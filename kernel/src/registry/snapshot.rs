@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 
 use super::generation::{Contribution, Generation, Kind, Rank, Source};
 use super::hook::{BUS_PREFIX, HandlerSpec, HookPoint};
-use super::lifetime::WithGeneration;
+use super::lifetime::with_generation;
 
 /// A registered thing and the generation that runs it.
 pub struct Registered<S> {
@@ -49,7 +49,7 @@ impl<S> Registered<S> {
     /// Lends services to the code of this: they end when its generation does.
     #[must_use]
     pub fn lend(&self, services: Arc<dyn Services>) -> Arc<dyn Services> {
-        Arc::new(WithGeneration::new(services, &self.generation))
+        with_generation(services, &self.generation)
     }
 
     /// Runs an operation; JSON in and out as bytes.

@@ -172,7 +172,7 @@ async fn handlers_that_hang_after_an_abort_are_named_and_the_run_ends_with_all_i
     );
     let plugin = after.iter().fold(plugin, |plugin, event| {
         let given_up = Arc::clone(&given_up);
-        plugin.on_event(*event, move |_, _| {
+        plugin.on_event(event, move |_, _| {
             let hangs = *given_up.lock().unwrap();
             async move {
                 match hangs {
