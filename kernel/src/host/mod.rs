@@ -34,6 +34,7 @@ use actions::{Actions, Ask, Asker};
 
 pub(crate) use http::frames_the_body;
 pub use http::{HttpClient, HttpSettings, ProxyRules};
+pub(crate) use http::{MAX_RETRY_DELAY_MS, asked_delay};
 pub use process::{ProcessEnv, default_shell};
 
 /// Who asks for whose key.
