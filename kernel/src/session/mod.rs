@@ -225,7 +225,7 @@ impl Session {
             .map_or(ThinkingLevel::Off, |model| model.clamp_level(level));
         recall::record_start(&mut tree, model.as_ref(), level)?;
         let used = equipment.settings.used();
-        let mode = |queue| equipment.settings.queue_mode(queue);
+        let mode = |queue: Delivery| equipment.settings.queue_mode(queue.setting());
         let modes = (mode(Delivery::Steer), mode(Delivery::FollowUp));
         let shared = Shared {
             tree: Mutex::new(tree),

@@ -19,6 +19,16 @@ pub enum Delivery {
     FollowUp,
 }
 
+impl Delivery {
+    /// The setting of its mode.
+    pub(super) fn setting(self) -> &'static str {
+        match self {
+            Self::Steer => "steeringMode",
+            Self::FollowUp => "followUpMode",
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Queue {
     mode: QueueMode,
