@@ -91,10 +91,11 @@ async fn run_rpc(
 }
 
 /// The kernel with all that was asked for, and what is odd about it on stderr.
-async fn boot(args: &Args, options: KernelOptions, mode: Mode) -> anyhow::Result<Kernel> {
+async fn boot(args: &Args, mut options: KernelOptions, mode: Mode) -> anyhow::Result<Kernel> {
     if args.api_key.is_some() && args.model.is_none() {
         bail!("--api-key needs --model: a key goes to one service only. Name the model it is for.");
     }
+    trust::ask_extensions(args, &mut options).await?;
     let kernel = Kernel::boot(options)?;
     for warning in kernel.warnings() {
         say::warning(warning);
@@ -254,7 +255,7 @@ pub fn agent_dir() -> anyhow::Result<PathBuf> {
 
 /// The scripts that ship, those of the user and of a trusted project, and those named on the command
 /// line, which must load.
-async fn publish_scripts(
+pub async fn publish_scripts(
     kernel: &Kernel,
     args: &Args,
     failures: &mut Vec<String>,

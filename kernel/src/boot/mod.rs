@@ -2,6 +2,7 @@
 //! published by the front end, which knows their host.
 
 mod commands;
+mod gatekeeper;
 mod open;
 mod project;
 mod replace;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use thiserror::Error as ThisError;
 
 pub use commands::{Scope, SlashCommand, SlashSource, SourceInfo};
+pub use gatekeeper::has_gatekeeper;
 pub use open::{OpenError, OpenOptions, SessionChoice, WhenHeld};
 pub use replace::Forked;
 pub use runtime::Runtime;
@@ -35,6 +37,7 @@ use crate::settings::Settings;
 use crate::trust::TrustPolicy;
 
 /// How a kernel is started.
+#[derive(Clone)]
 pub struct KernelOptions {
     /// Working directory, absolute.
     pub cwd: PathBuf,
