@@ -1,20 +1,20 @@
 //! From parsed arguments to an exit status: boot, scripts, session, mode.
 
-use std::fs::File;
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use pliant_kernel::registry::{Generation, Rank, Source};
-use pliant_kernel::{Kernel, KernelOptions, textfile};
+use pliant_kernel::{Kernel, KernelOptions};
 use pliant_scripts::{Limits, Script, load_extension, shipped_extensions};
 
-use crate::args::{Args, OutputMode};
+use crate::args::{self, Args, Options, OutputMode};
 use crate::held;
 use crate::modes::signals::{OnInterrupt, Signals};
 use crate::modes::{self, Ui};
+use crate::prompt_input::prompts;
 use crate::say;
 use crate::stdout::{self, Claimed};
 
@@ -22,47 +22,57 @@ use crate::stdout::{self, Claimed};
 ///
 /// # Errors
 /// What stopped it, as a sentence.
-pub async fn run(args: &Args) -> anyhow::Result<u8> {
-    if args.mode == Some(OutputMode::Rpc) {
+pub async fn run(mut args: Args) -> anyhow::Result<u8> {
+    let asked = &args.options;
+    if asked.version {
+        return print_version();
+    }
+    if asked.mode == Some(OutputMode::Rpc) {
         bail!("The RPC mode does not exist yet. Use --mode json, which tells the same events.");
     }
-    start_log(args)?;
-    let mode = mode(args);
-    let Claimed { input, output } = match (mode, &args.list_models) {
-        (Mode::Line, None) => stdout::share()?,
+    asked.check()?;
+    start_log(asked)?;
+    let mode = mode(asked);
+    let only_told = asked.help || asked.list_models.is_some();
+    let Claimed { input, output } = match mode {
+        Mode::Line if !only_told => stdout::share()?,
         _ => stdout::claim()?,
     };
-    let cwd = working_dir()?;
     let agent_dir = agent_dir()?;
-    let mut options = KernelOptions::new(cwd, agent_dir.clone());
-    options.program = std::env::current_exe().ok();
-    options.plugins.clone_from(&args.plugin);
-    options.tools = args.tool_selection();
-    options.resources = args.resource_options();
-    options.api_key.clone_from(&args.api_key);
-    options.ui = Arc::new(Ui::of(mode));
-    if args.api_key.is_some() && args.model.is_none() {
-        bail!("--api-key needs --model: a key goes to one service only. Name the model it is for.");
-    }
-    let kernel = Kernel::boot(options)?;
+    let kernel = Kernel::boot(kernel_options(asked, &agent_dir, mode)?)?;
     for warning in kernel.warnings() {
         say::warning(warning);
     }
     let mut failures = kernel.failures().to_vec();
-    publish_scripts(&kernel, args, &agent_dir, &mut failures).await?;
-    judge(&failures, mode)?;
-    check_tools(&kernel, args)?;
-    for diagnostic in kernel.registry().snapshot().diagnostics() {
+    publish_scripts(&kernel, asked, &agent_dir, &mut failures).await?;
+    if only_told {
+        failures.iter().for_each(say::warning);
+    } else {
+        judge(&failures, mode)?;
+    }
+    let snapshot = kernel.registry().snapshot();
+    for diagnostic in snapshot.diagnostics() {
         say::warning(diagnostic);
     }
-    if let Some(search) = &args.list_models {
+    let flags: Vec<_> = snapshot.flags().map(|flag| flag.spec.clone()).collect();
+    if asked.help {
+        return modes::tell(&output, &args::help_of(&flags));
+    }
+    for (name, value) in args.settle_flags(&flags).map_err(anyhow::Error::msg)? {
+        kernel.flags().set(&name, value);
+    }
+    let asked = &args.options;
+    warn_of_tools(&kernel, asked);
+    if let Some(search) = &asked.list_models {
         return modes::list_models::run(kernel.catalog(), search, &output).await;
     }
-    let prompts = prompts(args, input)?;
+    let prompts = prompts(&args, input)?;
     if mode != Mode::Line && prompts.is_empty() {
-        bail!("There is no prompt. Give one: pliant -p \"what you want\".");
+        say::warning(
+            "There is no prompt, so nothing is asked. Give one: pliant -p \"what you want\".",
+        );
     }
-    let session = held::open(&kernel, args.open_options()?, mode).await?;
+    let session = held::open(&kernel, asked.open_options()?, mode).await?;
     if let Some(problem) = kernel.catalog().error() {
         say::warning(problem);
     }
@@ -83,6 +93,25 @@ pub async fn run(args: &Args) -> anyhow::Result<u8> {
     }
 }
 
+/// Nothing is loaded for it.
+fn print_version() -> anyhow::Result<u8> {
+    let Claimed { output, .. } = stdout::share()?;
+    modes::tell(&output, concat!("pliant ", env!("CARGO_PKG_VERSION"), "\n"))
+}
+
+fn kernel_options(asked: &Options, agent_dir: &Path, mode: Mode) -> anyhow::Result<KernelOptions> {
+    let mut options = KernelOptions::new(working_dir()?, agent_dir.to_owned());
+    options.program = std::env::current_exe().ok();
+    options.plugins.clone_from(&asked.plugin);
+    options.session_dir.clone_from(&asked.session_dir);
+    options.no_context_files = asked.no_context_files;
+    options.tools = asked.tool_selection();
+    options.resources = asked.resource_options();
+    options.api_key.clone_from(&asked.api_key);
+    options.ui = Arc::new(Ui::of(mode));
+    Ok(options)
+}
+
 /// An extension that is missing may be the one that keeps watch, so where nobody looks, nothing is
 /// done without it (`interfaces.md` §1.5); at a terminal the user sees the warning and decides.
 fn judge(failures: &[String], mode: Mode) -> anyhow::Result<()> {
@@ -99,21 +128,14 @@ fn judge(failures: &[String], mode: Mode) -> anyhow::Result<()> {
     }
 }
 
-/// A tool list with a name that nobody has is a typing mistake.
-fn check_tools(kernel: &Kernel, args: &Args) -> anyhow::Result<()> {
-    let wanted = args.tool_selection();
-    if wanted.is_mixed() {
-        bail!(
-            "--tools takes either the tools there are to be, or changes of the default ones (+name, -name), not both."
-        );
-    }
+/// A tool list with a name that nobody has may be a typing mistake, or meant for another version.
+fn warn_of_tools(kernel: &Kernel, asked: &Options) {
     let tools = kernel.tool_names();
-    match wanted.unknown(&tools) {
-        Some(name) => bail!(
+    if let Some(name) = asked.tool_selection().unknown(&tools) {
+        say::warning(format_args!(
             "There is no tool \"{name}\". The tools are: {}.",
             tools.join(", ")
-        ),
-        None => Ok(()),
+        ));
     }
 }
 
@@ -129,63 +151,13 @@ pub enum Mode {
 }
 
 /// JSON if it was asked for, else print unless somebody sits at a terminal (`interfaces.md` §1.4).
-fn mode(args: &Args) -> Mode {
+fn mode(asked: &Options) -> Mode {
     let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    match args.mode {
+    match asked.mode {
         Some(OutputMode::Json) => Mode::Json,
-        _ if args.print || !terminal => Mode::Print,
+        _ if asked.print || !terminal => Mode::Print,
         _ => Mode::Line,
     }
-}
-
-/// What was piped in, then the messages; the first prompt is both together (`interfaces.md` §1.3).
-fn prompts(args: &Args, mut stdin: File) -> anyhow::Result<Vec<String>> {
-    let (files, messages) = split_files(&args.messages)?;
-    let mut prompts: Vec<String> = messages;
-    if !files.is_empty() {
-        match prompts.first_mut() {
-            Some(first) => first.insert_str(0, &files),
-            None => prompts.push(files),
-        }
-    }
-    if stdin.is_terminal() {
-        return Ok(prompts);
-    }
-    let mut piped = Vec::new();
-    if let Err(error) = stdin.read_to_end(&mut piped) {
-        bail!("Standard input cannot be read: {error}. Give it a file or </dev/null.");
-    }
-    let piped = String::from_utf8_lossy(&piped);
-    let piped = piped.trim();
-    if !piped.is_empty() {
-        match prompts.first_mut() {
-            Some(first) => first.insert_str(0, piped),
-            None => prompts.push(piped.to_owned()),
-        }
-    }
-    Ok(prompts)
-}
-
-/// The text of `@FILE` arguments, and the messages (`interfaces.md` §1.3). Empty files are skipped.
-fn split_files(words: &[String]) -> anyhow::Result<(String, Vec<String>)> {
-    let (mut files, mut messages) = (String::new(), Vec::new());
-    for word in words {
-        let Some(path) = word.strip_prefix('@') else {
-            messages.push(word.clone());
-            continue;
-        };
-        let text = textfile::read(Path::new(path)).map_err(|error| {
-            anyhow::anyhow!("The file {path} cannot be attached: {error}. Text files can be; images come with a later version.")
-        })?;
-        if !text.is_empty() {
-            let absolute = std::path::absolute(path)?;
-            files.push_str(&format!(
-                "<file name=\"{}\">\n{text}\n</file>\n",
-                absolute.display()
-            ));
-        }
-    }
-    Ok((files, messages))
 }
 
 /// Where the program was started.
@@ -219,11 +191,11 @@ pub fn agent_dir() -> anyhow::Result<PathBuf> {
 /// The scripts that ship, the user's own, and those named on the command line, which must load.
 async fn publish_scripts(
     kernel: &Kernel,
-    args: &Args,
+    asked: &Options,
     agent_dir: &Path,
     failures: &mut Vec<String>,
 ) -> anyhow::Result<()> {
-    let own = if args.no_extensions {
+    let own = if asked.no_extensions {
         Vec::new()
     } else {
         scripts_in(&agent_dir.join("extensions"))
@@ -243,7 +215,7 @@ async fn publish_scripts(
             Err(error) => failures.push(error.to_string()),
         }
     }
-    for path in &args.extension {
+    for path in &asked.extension {
         generations.push(load(kernel, Script::read(path, Rank::CommandLine)?).await?);
     }
     kernel.registry().publish_all(generations);
@@ -282,8 +254,8 @@ async fn load(kernel: &Kernel, script: Script) -> anyhow::Result<Arc<dyn Generat
 }
 
 /// A log only where one was asked for: stdout and stderr belong to the mode.
-fn start_log(args: &Args) -> anyhow::Result<()> {
-    let Some(path) = &args.log_file else {
+fn start_log(asked: &Options) -> anyhow::Result<()> {
+    let Some(path) = &asked.log_file else {
         return Ok(());
     };
     let file = std::fs::File::create(path).with_context(|| {

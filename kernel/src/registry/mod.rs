@@ -6,6 +6,7 @@
 //! (`extensions.md` §4.12); losers stay visible as diagnostics.
 
 mod dispatch;
+mod flag;
 mod generation;
 mod hook;
 mod lifetime;
@@ -17,6 +18,7 @@ use arc_swap::ArcSwap;
 
 pub(crate) use dispatch::bounds;
 pub use dispatch::{Callers, Dispatcher, HandlerFailure, call_ctx};
+pub use flag::FlagValues;
 pub use generation::{Contribution, Generation, InProcess, Kind, MakeServices, Rank, Source};
 pub use hook::{BUS_PREFIX, HandlerSpec, HookPoint};
 pub use snapshot::{Registered, Snapshot};

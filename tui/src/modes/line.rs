@@ -5,6 +5,7 @@ use std::io::{BufRead, Write};
 use std::pin::pin;
 
 use pliant_kernel::compaction::CompactionError;
+use pliant_kernel::pipeline::Prompt;
 use pliant_kernel::session::{Session, Subscription};
 use pliant_sdk::event::CompactionReason;
 use pliant_sdk::message::Message;
@@ -21,7 +22,7 @@ use crate::say::{self, printable};
 ///
 /// # Errors
 /// When the session cannot be stored.
-pub async fn run(session: &Session, prompts: Vec<String>, signals: Signals) -> anyhow::Result<u8> {
+pub async fn run(session: &Session, prompts: Vec<Prompt>, signals: Signals) -> anyhow::Result<u8> {
     let mut talk = Talk {
         session,
         events: session.subscribe(),
@@ -52,7 +53,7 @@ struct Talk<'a> {
 
 /// What is to be done next.
 enum Next {
-    Answer(String),
+    Answer(Prompt),
     End(u8),
 }
 
@@ -68,27 +69,27 @@ impl Talk<'_> {
     }
 
     /// Answers the given prompts, then typed ones; answers the status of the process.
-    async fn until_the_end(&mut self, prompts: Vec<String>) -> anyhow::Result<u8> {
+    async fn until_the_end(&mut self, prompts: Vec<Prompt>) -> anyhow::Result<u8> {
         let mut given = prompts.into_iter();
         loop {
             let next = match given.next() {
                 Some(prompt) => {
-                    self.screen.write(&format!("> {prompt}\n"));
+                    self.screen.write(&format!("> {}\n", prompt.text));
                     Next::Answer(prompt)
                 }
                 None => self.ask().await,
             };
-            let line = match next {
-                Next::Answer(line) => line,
+            let prompt = match next {
+                Next::Answer(prompt) => prompt,
                 Next::End(status) => return Ok(status),
             };
-            let status = match line.trim() {
-                "" => continue,
+            let status = match prompt.text.trim() {
+                "" if prompt.images.is_empty() => continue,
                 "/quit" | "/exit" => return Ok(0),
                 typed => match (focus_of_compaction(typed), Choice::read(typed)) {
                     (Some(focus), _) => self.compact(focus).await,
                     (None, Some(choice)) => self.choose(choice).await,
-                    (None, None) => self.answer(line).await,
+                    (None, None) => self.answer(prompt).await,
                 },
             };
             if let Some(status) = status {
@@ -109,7 +110,7 @@ impl Talk<'_> {
                 line = self.typed.next() => {
                     if let Some(line) = line {
                         self.screen.typed_enter();
-                        return Next::Answer(line);
+                        return Next::Answer(Prompt::text(line));
                     }
                     return Next::End(0);
                 }
@@ -125,10 +126,10 @@ impl Talk<'_> {
     }
 
     /// Runs one prompt; answers a status when the process is to end.
-    async fn answer(&mut self, line: String) -> Option<u8> {
+    async fn answer(&mut self, prompt: Prompt) -> Option<u8> {
         let prompts = Prompts::to(self.session);
         let running = async {
-            match prompts.run(line).await {
+            match prompts.run(prompt).await {
                 Ok(end) => end.failure.map(|failure| failure.to_string()),
                 Err(refusal) => Some(refusal.to_string()),
             }

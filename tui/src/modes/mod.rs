@@ -9,6 +9,9 @@ pub mod print;
 mod prompts;
 pub mod signals;
 
+use std::fs::File;
+use std::io::Write;
+
 use pliant_kernel::host::actions::{HostUi, unavailable};
 use pliant_kernel::session::Subscription;
 use pliant_sdk::host::LogLevel;
@@ -61,6 +64,17 @@ pub fn failure_of(message: &Message) -> Option<String> {
             Some("The answer is cut off: the model hit its output limit.".to_owned())
         }
         _ => None,
+    }
+}
+
+/// Writes a text for who asked for it, and answers the status.
+///
+/// # Errors
+/// When stdout cannot be written.
+pub fn tell(mut output: &File, text: &str) -> anyhow::Result<u8> {
+    match output.write_all(text.as_bytes()) {
+        Ok(()) => Ok(0),
+        Err(error) => unwritable(&error),
     }
 }
 

@@ -9,7 +9,7 @@ mod replace;
 mod rm;
 mod show;
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
@@ -47,15 +47,15 @@ enum Command {
 }
 
 impl SessionCommand {
-    /// The command of the process, if its first word says that it is one about sessions. A mistake
-    /// in it ends the process with status 1.
-    pub fn of_process() -> Option<Self> {
-        let mut words = std::env::args_os().skip(1);
-        if words.next().as_deref() != Some(OsStr::new("session")) {
-            return None;
-        }
-        let read = Self::try_parse_from(std::env::args_os().skip(1));
-        Some(read.unwrap_or_else(|error| args::end(&error)))
+    /// Reads the words of the command, the first of which is `session`. A mistake in them ends the
+    /// process with status 1.
+    pub fn read(words: &[OsString]) -> Self {
+        Self::try_parse_from(words).unwrap_or_else(|error| args::end(&error))
+    }
+
+    /// What there is to choose, for completions.
+    pub fn definition() -> clap::Command {
+        <Self as clap::CommandFactory>::command()
     }
 
     /// Runs it and answers the exit status.
