@@ -22,10 +22,10 @@ fn flag(name: &str) -> ScriptResult<Dynamic> {
         let registrations = registrations.lock().unwrap_or_else(PoisonError::into_inner);
         let spec = registrations.spec(Kind::Flag, name);
         let default = spec.and_then(|spec| spec.get("default")).cloned();
-        return convert::to_dynamic(&default.unwrap_or_default());
+        return convert::to_dynamic(default.unwrap_or_default());
     }
     let host = call.host().clone();
     let payload = json!({"name": name});
     let value: Value = call.wait(async move { host.call("flag.get", &payload).await })?;
-    convert::to_dynamic(&value)
+    convert::to_dynamic(value)
 }

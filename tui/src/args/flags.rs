@@ -89,7 +89,9 @@ mod tests {
 
     use super::*;
 
-    fn settled(words: &[&str]) -> Result<(Vec<(String, Value)>, Vec<String>), String> {
+    type Settled = (Vec<(String, Value)>, Vec<String>);
+
+    fn settled(words: &[&str]) -> Result<Settled, String> {
         let declared = [
             FlagSpec::boolean("plan", ""),
             FlagSpec::string("tone", "").or("plain"),

@@ -90,7 +90,7 @@ fn short(tokens: u64) -> String {
         1_000.. => (1_000, "K"),
         _ => return tokens.to_string(),
     };
-    if tokens % unit == 0 {
+    if tokens.is_multiple_of(unit) {
         return format!("{}{name}", tokens / unit);
     }
     let tenths = (tokens.saturating_mul(10) + unit / 2) / unit;
