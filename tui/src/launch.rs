@@ -1,5 +1,6 @@
 //! From parsed arguments to an exit status: boot, scripts, session, mode.
 
+use std::fs::File;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,13 +8,15 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use pliant_kernel::registry::{Generation, Rank, Source};
-use pliant_kernel::{Kernel, KernelOptions};
+use pliant_kernel::session::Session;
+use pliant_kernel::{Kernel, KernelOptions, OpenOptions};
 use pliant_scripts::{Limits, Script, load_extension, shipped_extensions};
+use pliant_sdk::flag::FlagSpec;
 
 use crate::args::{self, Args, Options, OutputMode};
 use crate::held;
 use crate::modes::signals::{OnInterrupt, Signals};
-use crate::modes::{self, Ui};
+use crate::modes::{self, Ui, rpc};
 use crate::prompt_input::prompts;
 use crate::say;
 use crate::stdout::{self, Claimed};
@@ -27,9 +30,6 @@ pub async fn run(mut args: Args) -> anyhow::Result<u8> {
     if asked.version {
         return print_version();
     }
-    if asked.mode == Some(OutputMode::Rpc) {
-        bail!("The RPC mode does not exist yet. Use --mode json, which tells the same events.");
-    }
     asked.check()?;
     start_log(asked)?;
     let mode = mode(asked);
@@ -38,58 +38,33 @@ pub async fn run(mut args: Args) -> anyhow::Result<u8> {
         Mode::Line if !only_told => stdout::share()?,
         _ => stdout::claim()?,
     };
-    let agent_dir = agent_dir()?;
-    let kernel = Kernel::boot(kernel_options(asked, &agent_dir, mode)?)?;
-    for warning in kernel.warnings() {
-        say::warning(warning);
-    }
-    let mut failures = kernel.failures().to_vec();
-    publish_scripts(&kernel, asked, &agent_dir, &mut failures).await?;
+    let mut options = kernel_options(asked)?;
     if only_told {
-        failures.iter().for_each(say::warning);
-    } else {
-        judge(&failures, mode)?;
+        return tell(args, options, &output).await;
     }
-    let snapshot = kernel.registry().snapshot();
-    for diagnostic in snapshot.diagnostics() {
-        say::warning(diagnostic);
+    if mode == Mode::Rpc {
+        return run_rpc(args, options, input, output).await;
     }
-    let flags: Vec<_> = snapshot.flags().map(|flag| flag.spec.clone()).collect();
-    if asked.help {
-        return modes::tell(&output, &args::help_of(&flags));
-    }
-    for (name, value) in args.settle_flags(&flags).map_err(anyhow::Error::msg)? {
-        kernel.flags().set(&name, value);
-    }
-    let asked = &args.options;
-    warn_of_tools(&kernel, asked);
-    if let Some(search) = &asked.list_models {
-        return modes::list_models::run(kernel.catalog(), search, &output).await;
-    }
+    options.ui = Arc::new(Ui::of(mode));
+    let kernel = boot(&mut args, options, mode).await?;
     let prompts = prompts(&args, input)?;
     if mode != Mode::Line && prompts.is_empty() {
         say::warning(
             "There is no prompt, so nothing is asked. Give one: pliant -p \"what you want\".",
         );
     }
-    let session = held::open(&kernel, asked.open_options()?, mode).await?;
-    if let Some(problem) = kernel.catalog().error() {
-        say::warning(problem);
-    }
-    for notice in session.notices() {
-        say::warning(notice);
-    }
+    let session = held::open(&kernel, args.options.open_options()?, mode).await?;
+    tell_oddities(&kernel, &session);
     let on_interrupt = match mode {
         Mode::Line => OnInterrupt::Tell,
-        Mode::Print | Mode::Json => OnInterrupt::End,
+        Mode::Print | Mode::Json | Mode::Rpc => OnInterrupt::End,
     };
     // Until here a signal simply ends the process: there is nothing to store.
-    let signals = Signals::listen(on_interrupt)
-        .map_err(|error| anyhow::anyhow!("Signals cannot be received: {error}."))?;
+    let signals = listen(on_interrupt)?;
     match mode {
         Mode::Print => modes::print::run(&session, prompts, signals, output).await,
         Mode::Json => modes::json::run(&session, prompts, signals, output).await,
-        Mode::Line => modes::line::run(&session, prompts, signals).await,
+        Mode::Line | Mode::Rpc => modes::line::run(&session, prompts, signals).await,
     }
 }
 
@@ -99,8 +74,53 @@ fn print_version() -> anyhow::Result<u8> {
     modes::tell(&output, concat!("pliant ", env!("CARGO_PKG_VERSION"), "\n"))
 }
 
-fn kernel_options(asked: &Options, agent_dir: &Path, mode: Mode) -> anyhow::Result<KernelOptions> {
-    let mut options = KernelOptions::new(working_dir()?, agent_dir.to_owned());
+/// The help or the models: what is not in order is told, and stops nobody from reading.
+async fn tell(mut args: Args, options: KernelOptions, output: &File) -> anyhow::Result<u8> {
+    let kernel = start(&args.options, options, Mode::Line).await?;
+    if args.options.help {
+        return modes::tell(output, &args::help_of(&flags(&kernel)));
+    }
+    settle(&mut args, &kernel)?;
+    let search = args.options.list_models.as_deref().unwrap_or_default();
+    modes::list_models::run(kernel.catalog(), search, output).await
+}
+
+/// A program on the other side: what it may be asked and told has its place before there is a plugin.
+async fn run_rpc(
+    mut args: Args,
+    mut options: KernelOptions,
+    input: File,
+    output: File,
+) -> anyhow::Result<u8> {
+    if let Some(file) = args.files.first() {
+        bail!(
+            "@{} cannot be attached in RPC mode. Send what it says, or images, with the command \"prompt\".",
+            file.display()
+        );
+    }
+    let setup = rpc::Setup::new(output)?;
+    let records = setup.records();
+    options.ui = setup.ui();
+    options.opened = Arc::new(move |session| records.follow(session.subscribe()));
+    let kernel = boot(&mut args, options, Mode::Rpc).await?;
+    let open = OpenOptions {
+        may_lack_model: true,
+        ..args.options.open_options()?
+    };
+    let session = held::open(&kernel, open.clone(), Mode::Rpc).await?;
+    tell_oddities(&kernel, &session);
+    let signals = listen(OnInterrupt::End)?;
+    // Later sessions have their own.
+    let open = OpenOptions {
+        id: None,
+        name: None,
+        ..open
+    };
+    setup.run(kernel, session, open, input, signals).await
+}
+
+fn kernel_options(asked: &Options) -> anyhow::Result<KernelOptions> {
+    let mut options = KernelOptions::new(working_dir()?, agent_dir()?);
     options.program = std::env::current_exe().ok();
     options.plugins.clone_from(&asked.plugin);
     options.session_dir.clone_from(&asked.session_dir);
@@ -108,8 +128,60 @@ fn kernel_options(asked: &Options, agent_dir: &Path, mode: Mode) -> anyhow::Resu
     options.tools = asked.tool_selection();
     options.resources = asked.resource_options();
     options.api_key.clone_from(&asked.api_key);
-    options.ui = Arc::new(Ui::of(mode));
     Ok(options)
+}
+
+/// The kernel with all that was asked for, and what is odd about it on stderr.
+async fn boot(args: &mut Args, options: KernelOptions, mode: Mode) -> anyhow::Result<Kernel> {
+    let kernel = start(&args.options, options, mode).await?;
+    settle(args, &kernel)?;
+    warn_of_tools(&kernel, &args.options);
+    Ok(kernel)
+}
+
+/// The kernel with its plugins and scripts.
+async fn start(asked: &Options, options: KernelOptions, mode: Mode) -> anyhow::Result<Kernel> {
+    let agent_dir = options.agent_dir.clone();
+    let kernel = Kernel::boot(options)?;
+    for warning in kernel.warnings() {
+        say::warning(warning);
+    }
+    let mut failures = kernel.failures().to_vec();
+    publish_scripts(&kernel, asked, &agent_dir, &mut failures).await?;
+    judge(&failures, mode)?;
+    for diagnostic in kernel.registry().snapshot().diagnostics() {
+        say::warning(diagnostic);
+    }
+    Ok(kernel)
+}
+
+/// Options that extensions declare.
+fn flags(kernel: &Kernel) -> Vec<FlagSpec> {
+    let snapshot = kernel.registry().snapshot();
+    snapshot.flags().map(|flag| flag.spec.clone()).collect()
+}
+
+/// Gives extensions what was typed for their options.
+fn settle(args: &mut Args, kernel: &Kernel) -> anyhow::Result<()> {
+    let given = args.settle_flags(&flags(kernel));
+    for (name, value) in given.map_err(anyhow::Error::msg)? {
+        kernel.flags().set(&name, value);
+    }
+    Ok(())
+}
+
+fn tell_oddities(kernel: &Kernel, session: &Session) {
+    if let Some(problem) = kernel.catalog().error() {
+        say::warning(problem);
+    }
+    for notice in session.notices() {
+        say::warning(notice);
+    }
+}
+
+fn listen(on_interrupt: OnInterrupt) -> anyhow::Result<Signals> {
+    let signals = Signals::listen(on_interrupt);
+    signals.map_err(|error| anyhow::anyhow!("Signals cannot be received: {error}."))
 }
 
 /// An extension that is missing may be the one that keeps watch, so where nobody looks, nothing is
@@ -117,7 +189,7 @@ fn kernel_options(asked: &Options, agent_dir: &Path, mode: Mode) -> anyhow::Resu
 fn judge(failures: &[String], mode: Mode) -> anyhow::Result<()> {
     match (failures, mode) {
         ([], _) => Ok(()),
-        ([first, rest @ ..], Mode::Print | Mode::Json) => {
+        ([first, rest @ ..], Mode::Print | Mode::Json | Mode::Rpc) => {
             rest.iter().for_each(say::error);
             bail!("{first}")
         }
@@ -148,6 +220,8 @@ pub enum Mode {
     Json,
     /// A prompt, line by line.
     Line,
+    /// Commands on stdin, answers and events on stdout.
+    Rpc,
 }
 
 /// JSON if it was asked for, else print unless somebody sits at a terminal (`interfaces.md` §1.4).
@@ -155,6 +229,7 @@ fn mode(asked: &Options) -> Mode {
     let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     match asked.mode {
         Some(OutputMode::Json) => Mode::Json,
+        Some(OutputMode::Rpc) => Mode::Rpc,
         _ if asked.print || !terminal => Mode::Print,
         _ => Mode::Line,
     }

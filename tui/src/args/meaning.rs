@@ -119,6 +119,7 @@ impl Options {
             scope: self.models.as_deref().map(names),
             system_prompt: system_prompt.transpose()?,
             append_system_prompt: (!appended.is_empty()).then(|| appended.join("\n\n")),
+            ..OpenOptions::default()
         })
     }
 }
