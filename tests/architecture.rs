@@ -42,6 +42,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("abi_stable", &["plugins/abi"]),
     ("anyhow", &["tui", "tests"]),
     ("clap", &["tui"]),
+    ("clap_complete", &["tui"]),
     ("crossterm", &["tui"]),
     ("ratatui", &["tui"]),
     ("reqwest", &["kernel"]),

@@ -1,6 +1,7 @@
 //! The end-to-end tests: one module per behaviour.
 
 mod abi;
+mod args;
 mod bad_input;
 mod beside_pi;
 mod compaction;

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU32;
 use indexmap::IndexMap;
 use pliant_sdk::Error;
 use pliant_sdk::command::CommandSpec;
+use pliant_sdk::flag::FlagSpec;
 use pliant_sdk::host::{BoxFuture, Services};
 use pliant_sdk::plugin::{CallCtx, Invocation};
 use pliant_sdk::provider::ProviderSpec;
@@ -101,6 +102,7 @@ pub struct Snapshot {
     providers: IndexMap<String, Arc<Registered<ProviderSpec>>>,
     virtual_models: IndexMap<String, Arc<Registered<VirtualModelSpec>>>,
     commands: IndexMap<String, Arc<Registered<CommandSpec>>>,
+    flags: IndexMap<String, Arc<Registered<FlagSpec>>>,
     hooks: HashMap<String, Vec<Arc<Registered<HandlerSpec>>>>,
     diagnostics: Vec<String>,
 }
@@ -158,6 +160,7 @@ impl Snapshot {
                             commands.push(registered(generation, item, spec));
                         }
                     }
+                    Kind::Flag => snapshot.add_flag(generation, item),
                 }
             }
         }
@@ -228,6 +231,11 @@ impl Snapshot {
         self.commands.get(name)
     }
 
+    /// The flags, in load order.
+    pub fn flags(&self) -> impl Iterator<Item = &Arc<Registered<FlagSpec>>> {
+        self.flags.values()
+    }
+
     /// The handlers of an event in dispatch order; the list is a snapshot of its own (G3).
     #[must_use]
     pub fn handlers(&self, event: &str) -> &[Arc<Registered<HandlerSpec>>] {
@@ -288,6 +296,31 @@ impl Snapshot {
                 )),
             }
         }
+    }
+
+    /// The first declaration of a name holds (`extensions.md` §4.12).
+    fn add_flag(&mut self, generation: &Arc<dyn Generation>, item: &Contribution) {
+        let Some(spec) = self.spec::<FlagSpec>(generation, item) else {
+            return;
+        };
+        let (name, source) = (&item.name, &generation.source().name);
+        if let Err(problem) = spec.check() {
+            self.diagnostics.push(format!(
+                "The flag --{name} of \"{source}\" is left out: {problem}."
+            ));
+            return;
+        }
+        if let Some(first) = self.flags.get(name) {
+            let first = &first.source().name;
+            if first != source {
+                self.diagnostics.push(format!(
+                    "The flag --{name} of \"{source}\" is that of \"{first}\", which declared it first; rename one of them."
+                ));
+            }
+            return;
+        }
+        self.flags
+            .insert(name.clone(), registered(generation, item, spec));
     }
 
     fn spec<S: DeserializeOwned>(
