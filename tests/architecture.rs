@@ -54,6 +54,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
 const MODULES: &[(&str, &[&str])] = &[
     ("agent", &[]),
     ("tree", &[]),
+    ("export", &["tree"]),
     ("registry", &[]),
     ("textfile", &[]),
     ("settings", &["textfile"]),
@@ -90,6 +91,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "pipeline",
             "run",
             "compaction",
+            "export",
             "tree",
             "agent",
             "registry",
