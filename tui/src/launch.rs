@@ -1,5 +1,6 @@
 //! From parsed arguments to an exit status: boot, scripts, session, mode.
 
+use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::held;
 use crate::modes::signals::{OnInterrupt, Signals};
 use crate::modes::{self, Ui};
 use crate::say;
+use crate::stdout::{self, Claimed};
 
 /// Runs what was asked for and answers the exit status.
 ///
@@ -25,6 +27,11 @@ pub async fn run(args: &Args) -> anyhow::Result<u8> {
         bail!("The RPC mode does not exist yet. Use --mode json, which tells the same events.");
     }
     start_log(args)?;
+    let mode = mode(args);
+    let Claimed { input, output } = match (mode, &args.list_models) {
+        (Mode::Line, None) => stdout::share()?,
+        _ => stdout::claim()?,
+    };
     let cwd = working_dir()?;
     let agent_dir = agent_dir()?;
     let mut options = KernelOptions::new(cwd, agent_dir.clone());
@@ -33,7 +40,7 @@ pub async fn run(args: &Args) -> anyhow::Result<u8> {
     options.tools = args.tool_selection();
     options.resources = args.resource_options();
     options.api_key.clone_from(&args.api_key);
-    options.ui = Arc::new(Ui::of(mode(args)));
+    options.ui = Arc::new(Ui::of(mode));
     if args.api_key.is_some() && args.model.is_none() {
         bail!("--api-key needs --model: a key goes to one service only. Name the model it is for.");
     }
@@ -43,16 +50,15 @@ pub async fn run(args: &Args) -> anyhow::Result<u8> {
     }
     let mut failures = kernel.failures().to_vec();
     publish_scripts(&kernel, args, &agent_dir, &mut failures).await?;
-    judge(&failures, mode(args))?;
+    judge(&failures, mode)?;
     check_tools(&kernel, args)?;
     for diagnostic in kernel.registry().snapshot().diagnostics() {
         say::warning(diagnostic);
     }
     if let Some(search) = &args.list_models {
-        return modes::list_models::run(kernel.catalog(), search).await;
+        return modes::list_models::run(kernel.catalog(), search, &output).await;
     }
-    let prompts = prompts(args)?;
-    let mode = mode(args);
+    let prompts = prompts(args, input)?;
     if mode != Mode::Line && prompts.is_empty() {
         bail!("There is no prompt. Give one: pliant -p \"what you want\".");
     }
@@ -71,8 +77,8 @@ pub async fn run(args: &Args) -> anyhow::Result<u8> {
     let signals = Signals::listen(on_interrupt)
         .map_err(|error| anyhow::anyhow!("Signals cannot be received: {error}."))?;
     match mode {
-        Mode::Print => modes::print::run(&session, prompts, signals).await,
-        Mode::Json => modes::json::run(&session, prompts, signals).await,
+        Mode::Print => modes::print::run(&session, prompts, signals, output).await,
+        Mode::Json => modes::json::run(&session, prompts, signals, output).await,
         Mode::Line => modes::line::run(&session, prompts, signals).await,
     }
 }
@@ -133,7 +139,7 @@ fn mode(args: &Args) -> Mode {
 }
 
 /// What was piped in, then the messages; the first prompt is both together (`interfaces.md` §1.3).
-fn prompts(args: &Args) -> anyhow::Result<Vec<String>> {
+fn prompts(args: &Args, mut stdin: File) -> anyhow::Result<Vec<String>> {
     let (files, messages) = split_files(&args.messages)?;
     let mut prompts: Vec<String> = messages;
     if !files.is_empty() {
@@ -142,7 +148,6 @@ fn prompts(args: &Args) -> anyhow::Result<Vec<String>> {
             None => prompts.push(files),
         }
     }
-    let mut stdin = std::io::stdin();
     if stdin.is_terminal() {
         return Ok(prompts);
     }

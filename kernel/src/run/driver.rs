@@ -129,6 +129,7 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
             state.attempts
         };
         let delay = policy.delay(attempt);
+        let given_up = self.host.begin_retry_wait();
         self.emit(Event::AutoRetryStart {
             attempt,
             max_attempts: policy.max_retries,
@@ -141,9 +142,15 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
             return Err(error);
         }
         self.routing().failed(failed);
+        let cancelled = async {
+            tokio::select! {
+                () = self.cancel.cancelled() => {}
+                () = given_up.cancelled() => {}
+            }
+        };
         tokio::select! {
             biased;
-            () = self.cancel.cancelled() => {
+            () = cancelled => {
                 self.end_retry(false, Some("Retry cancelled".to_owned())).await;
                 Ok(false)
             }

@@ -10,6 +10,7 @@ use pliant_sdk::message::ThinkingLevel;
 use pliant_sdk::provider::StreamOptions;
 use pliant_sdk::tool::ExecutionMode;
 use pliant_sdk::{Error, Event, Message, Model};
+use tokio_util::sync::CancellationToken;
 
 use super::{Assembly, Loadout, RetryPolicy};
 use crate::compaction::CompactionSettings;
@@ -168,6 +169,9 @@ pub trait ModelHost: Send + Sync {
 
     /// Whether and how failed answers are asked for again.
     fn retry_policy(&self) -> RetryPolicy;
+
+    /// A token by which the user ends the wait that begins now.
+    fn begin_retry_wait(&self) -> CancellationToken;
 
     /// How the conversation of this model is compacted.
     ///
