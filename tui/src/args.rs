@@ -129,6 +129,11 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub plugin: Vec<PathBuf>,
 
+    /// Export a session (its file, or the beginning of its id) as a page of HTML, to the file that is
+    /// named after it: `--export SESSION [OUTPUT]`.
+    #[arg(long, value_name = "PATH|ID")]
+    pub export: Option<String>,
+
     /// Write a log to this file; PLIANT_LOG sets what (default: debug).
     #[arg(long, value_name = "FILE")]
     pub log_file: Option<PathBuf>,

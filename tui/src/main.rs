@@ -1,6 +1,7 @@
 //! pliant: parse the command line, boot the kernel, choose the mode, exit.
 
 mod args;
+mod export;
 mod held;
 mod launch;
 mod modes;
@@ -18,6 +19,9 @@ fn main() -> ExitCode {
         return ExitCode::from(status(command.run()));
     }
     let args = Args::of_process();
+    if let Some(session) = &args.export {
+        return ExitCode::from(status(export::run(session, args.messages.first())));
+    }
     let runtime = match tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -22,6 +22,9 @@ pub enum ExportError {
     /// Nothing was said yet.
     #[error("There is nothing to export yet. Start a conversation first.")]
     Nothing,
+    /// It was not finished.
+    #[error("The export was stopped before it was done. Try it again.")]
+    Stopped,
     /// The session cannot be read.
     #[error(transparent)]
     Session(#[from] TreeError),
