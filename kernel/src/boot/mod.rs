@@ -1,6 +1,7 @@
 //! The kernel put together: settings, host services, registry, models, plugins. Scripts are
 //! published by the front end, which knows their host.
 
+mod commands;
 mod open;
 mod replace;
 mod runtime;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 
 use thiserror::Error as ThisError;
 
+pub use commands::{Scope, SlashCommand, SlashSource, SourceInfo};
 pub use open::{OpenError, OpenOptions, SessionChoice, WhenHeld};
 pub use replace::Forked;
 pub use runtime::Runtime;

@@ -92,7 +92,7 @@ impl Runtime {
             .fork_session(&old, entry, position, open)
             .await?;
         if let Some(forked) = &forked {
-            self.take_over(&old, &forked.session);
+            self.take_over(&forked.session);
         }
         Ok(forked)
     }
@@ -119,14 +119,13 @@ impl Runtime {
         let old = self.session();
         let session = self.kernel.switch_session(&old, open).await?;
         if let Some(session) = &session {
-            self.take_over(&old, session);
+            self.take_over(session);
         }
         Ok(session)
     }
 
-    fn take_over(&self, old: &Session, session: &Session) {
+    fn take_over(&self, session: &Session) {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = session.clone();
-        old.end_subscriptions();
     }
 
     /// What an earlier session is opened with: it knows its model and level.

@@ -7,6 +7,7 @@ pub mod line;
 pub mod list_models;
 pub mod print;
 mod prompts;
+pub mod rpc;
 pub mod signals;
 mod ui;
 

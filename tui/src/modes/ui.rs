@@ -46,6 +46,7 @@ impl HostUi for Ui {
                 Mode::Print => UiMode::Print,
                 Mode::Json => UiMode::Json,
                 Mode::Line => UiMode::Tui,
+                Mode::Rpc => UiMode::Rpc,
             },
             has_ui: false,
         }
