@@ -75,12 +75,16 @@ impl Kernel {
             source: SlashSource::Extension,
             source_info: self.info_of(command.source()),
         });
-        let templates = self.resources.templates().iter().map(|template| SlashCommand {
-            name: template.name.clone(),
-            description: Some(template.description.clone()).filter(|text| !text.is_empty()),
-            source: SlashSource::Prompt,
-            source_info: self.info_of_file(&template.file),
-        });
+        let templates = self
+            .resources
+            .templates()
+            .iter()
+            .map(|template| SlashCommand {
+                name: template.name.clone(),
+                description: Some(template.description.clone()).filter(|text| !text.is_empty()),
+                source: SlashSource::Prompt,
+                source_info: self.info_of_file(&template.file),
+            });
         let called = self.settings.get("enableSkillCommands").as_bool() != Some(false);
         let skills = self.resources.skills().iter().filter(|_| called);
         let skills = skills.map(|skill| SlashCommand {

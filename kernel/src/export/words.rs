@@ -57,10 +57,23 @@ pub(super) fn gist(entry: &Entry) -> Gist {
         EntryBody::SessionInfo(info) => ("quiet", format!("name: {}", info.name)),
         EntryBody::Other(other) => ("quiet", other.type_name.clone()),
     };
+    let words = match class {
+        "answer" | "summary" | "custom" => without_marks(&words),
+        _ => words,
+    };
     Gist {
         class,
         words: first_words(&words, MOST),
     }
+}
+
+/// Marks of Markdown say nothing on a line of the tree.
+fn without_marks(words: &str) -> String {
+    let words = words
+        .split_whitespace()
+        .filter(|word| !word.bytes().all(|byte| byte == b'#'));
+    let words: Vec<_> = words.collect();
+    words.join(" ").replace("**", "").replace('`', "")
 }
 
 fn of_message(message: &Message) -> (&'static str, String) {

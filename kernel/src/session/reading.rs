@@ -66,7 +66,10 @@ impl Session {
     #[must_use]
     pub fn last_assistant_text(&self) -> Option<String> {
         let messages = self.messages();
-        let answers = messages.iter().rev().filter_map(|message| message.as_assistant());
+        let answers = messages
+            .iter()
+            .rev()
+            .filter_map(|message| message.as_assistant());
         let mut texts = answers.map(|answer| {
             let texts = answer.content.iter().filter_map(Content::as_text);
             texts.collect::<String>().trim().to_owned()

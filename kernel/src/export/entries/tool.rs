@@ -11,6 +11,9 @@ use crate::export::{diff, highlight, image, markdown};
 /// Characters of the line.
 const MOST: usize = 160;
 
+/// Characters that it has room for everywhere.
+const FIT: usize = 40;
+
 /// A difference of so many lines is shown without being asked for.
 const SHORT: usize = 60;
 
@@ -115,9 +118,7 @@ fn arguments(out: &mut Html, call: &ToolCall, result: Option<&ToolResultMessage>
     }
     match (&*call.name, text("path")) {
         ("bash", _) if text("command").is_some() => {
-            out.raw("<pre class=\"command\"><code>")
-                .text(text("command").unwrap_or_default())
-                .raw("</code></pre>");
+            command(out, text("command").unwrap_or_default());
             rest(out, call, &["command"]);
         }
         ("write", Some(path)) => {
@@ -144,8 +145,21 @@ fn arguments(out: &mut Html, call: &ToolCall, result: Option<&ToolResultMessage>
     }
 }
 
-/// The path, and the lines of it that were asked for.
+/// The command, if the line had no room for it.
+fn command(out: &mut Html, command: &str) {
+    if command.len() > FIT || command.contains('\n') {
+        out.raw("<pre class=\"command\"><code>")
+            .text(command)
+            .raw("</code></pre>");
+    }
+}
+
+/// The path, if the line had no room for it, and the lines of it that were asked for.
 fn place(out: &mut Html, path: &str, call: &ToolCall) {
+    let asked = call.arguments.contains_key("offset") || call.arguments.contains_key("limit");
+    if path.len() <= FIT && !asked {
+        return;
+    }
     let number = |name: &str| call.arguments.get(name).and_then(Value::as_u64);
     out.raw("<p class=\"path\">").text(path);
     match (number("offset"), number("limit")) {
@@ -180,38 +194,38 @@ fn replacements(out: &mut Html, call: &ToolCall) {
     }
 }
 
-/// Arguments that were not shown yet.
+/// Arguments that were not shown yet: short ones as a list, long ones each in a block of its own.
 fn rest(out: &mut Html, call: &ToolCall, shown: &[&str]) {
-    let others = call
-        .arguments
-        .iter()
-        .filter(|(name, _)| !shown.contains(&name.as_str()));
-    let others: serde_json::Map<String, Value> = others
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
-    if others.is_empty() {
-        return;
-    }
-    // Words alone are a list; anything else keeps its form.
+    let others = || {
+        call.arguments
+            .iter()
+            .filter(|(name, _)| !shown.contains(&name.as_str()))
+    };
     let is_short = |value: &Value| match value {
         Value::String(text) => text.len() < 100 && !text.contains('\n'),
         Value::Array(_) | Value::Object(_) => false,
         _ => true,
     };
-    if !others.values().all(is_short) {
-        block::json(out, &Value::Object(others));
-        return;
+    let mut short = others().filter(|(_, value)| is_short(value)).peekable();
+    if short.peek().is_some() {
+        out.raw("<dl class=\"arguments\">");
+        for (name, value) in short {
+            out.raw("<dt>").text(name).raw("</dt><dd>");
+            match value {
+                Value::String(text) => out.text(text),
+                value => out.text(&value.to_string()),
+            };
+            out.raw("</dd>");
+        }
+        out.raw("</dl>");
     }
-    out.raw("<dl class=\"arguments\">");
-    for (name, value) in &others {
-        out.raw("<dt>").text(name).raw("</dt><dd>");
+    for (name, value) in others().filter(|(_, value)| !is_short(value)) {
+        out.raw("<p class=\"remark\">").text(name).raw("</p>");
         match value {
-            Value::String(text) => out.text(text),
-            value => out.text(&value.to_string()),
-        };
-        out.raw("</dd>");
+            Value::String(text) => markdown::block(out, "", text),
+            value => block::json(out, value),
+        }
     }
-    out.raw("</dl>");
 }
 
 /// What came of it.

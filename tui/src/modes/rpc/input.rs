@@ -134,7 +134,13 @@ mod tests {
         // R02, interfaces §8.1
         assert_eq!(
             lines("a\u{2028}b\nc\r\n\r\r\n\nd"),
-            [line("a\u{2028}b"), line("c"), line("\r"), line(""), line("d")]
+            [
+                line("a\u{2028}b"),
+                line("c"),
+                line("\r"),
+                line(""),
+                line("d")
+            ]
         );
         assert_eq!(lines(""), []);
     }

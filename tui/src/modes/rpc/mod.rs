@@ -138,13 +138,7 @@ impl Setup {
     }
 
     /// Begins a command, and waits a little for one that is usually done at once.
-    async fn take(
-        &self,
-        rpc: &Arc<Rpc>,
-        line: Line,
-        room: output::Room,
-        tasks: &mut JoinSet<()>,
-    ) {
+    async fn take(&self, rpc: &Arc<Rpc>, line: Line, room: output::Room, tasks: &mut JoinSet<()>) {
         let (request, reply) = match Request::read(line) {
             Ok(Request::Command(command)) => {
                 let reply = Reply::to(&command, self.records.clone(), room);

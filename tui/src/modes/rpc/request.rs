@@ -179,9 +179,10 @@ impl Reply {
         let Some((records, room)) = self.way.take() else {
             return;
         };
-        let id = self.id.as_ref().map_or_else(String::new, |id| {
-            format!("\"id\":{},", id.get())
-        });
+        let id = self
+            .id
+            .as_ref()
+            .map_or_else(String::new, |id| format!("\"id\":{},", id.get()));
         let head = format!(
             "{{{id}\"type\":\"response\",\"command\":{},\"success\":{success}",
             json!(self.name)
@@ -214,13 +215,27 @@ mod tests {
     #[test]
     fn whatever_is_no_command_is_refused_with_its_id() {
         // interfaces §8.1, §17
-        for line in ["null", "7", "[1,2]", "\"x\"", "", "  ", "{", "{\"type\":\"x\"", "\u{feff}{}"] {
+        for line in [
+            "null",
+            "7",
+            "[1,2]",
+            "\"x\"",
+            "",
+            "  ",
+            "{",
+            "{\"type\":\"x\"",
+            "\u{feff}{}",
+        ] {
             let Err(refusal) = read(line) else {
                 panic!("{line} was taken");
             };
             assert!(refusal.id.is_none(), "{line}");
         }
-        for line in [r#"{"id":"a"}"#, r#"{"id":"a","type":7}"#, r#"{"id":"a","type":null}"#] {
+        for line in [
+            r#"{"id":"a"}"#,
+            r#"{"id":"a","type":7}"#,
+            r#"{"id":"a","type":null}"#,
+        ] {
             let Err(refusal) = read(line) else {
                 panic!("{line} was taken");
             };
@@ -245,7 +260,8 @@ mod tests {
 
     #[test]
     fn a_field_of_the_wrong_type_is_named() {
-        let Ok(Request::Command(command)) = read(r#"{"type":"prompt","message":5,"x":null}"#) else {
+        let Ok(Request::Command(command)) = read(r#"{"type":"prompt","message":5,"x":null}"#)
+        else {
             panic!("it is a command");
         };
         let error = command.fields.required::<String>("message").unwrap_err();

@@ -97,7 +97,10 @@ fn read(fields: &Fields) -> Result<Prompt, String> {
 fn spoken(fields: &Fields) -> Result<(String, Vec<Content>), String> {
     let text = fields.required("message")?;
     let images: Vec<Content> = fields.optional("images")?.unwrap_or_default();
-    if let Some(at) = images.iter().position(|image| !matches!(image, Content::Image(_))) {
+    if let Some(at) = images
+        .iter()
+        .position(|image| !matches!(image, Content::Image(_)))
+    {
         return Err(format!(
             "Number {} of the images is none. An image is {{\"type\":\"image\",\"data\":base64,\"mimeType\":text}}.",
             at + 1

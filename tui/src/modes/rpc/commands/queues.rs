@@ -24,9 +24,8 @@ pub(super) const COMMANDS: &[Entry] = &[
 
 async fn set_mode(call: Call, queue: Delivery) -> Answer {
     let word: String = call.fields().required("mode")?;
-    let mode: QueueMode = serde_json::from_value(json!(word)).map_err(|_| {
-        format!("The mode \"{word}\" is neither \"all\" nor \"one-at-a-time\".")
-    })?;
+    let mode: QueueMode = serde_json::from_value(json!(word))
+        .map_err(|_| format!("The mode \"{word}\" is neither \"all\" nor \"one-at-a-time\"."))?;
     call.session()
         .keep_queue_mode(queue, mode)
         .await

@@ -9,6 +9,10 @@ pub(super) const COMMANDS: &[Entry] = &[quick("get_commands", |call| Box::pin(li
 
 async fn list(call: Call) -> Answer {
     let kernel = call.rpc.runtime.kernel();
-    let commands: Vec<Value> = kernel.slash_commands().iter().map(|command| json!(command)).collect();
+    let commands: Vec<Value> = kernel
+        .slash_commands()
+        .iter()
+        .map(|command| json!(command))
+        .collect();
     Data::of(&json!({ "commands": commands }))
 }
