@@ -145,7 +145,7 @@ impl Entry {
     }
 
     /// Whether its body was read.
-    pub(super) fn is_read(&self) -> bool {
+    pub(crate) fn is_read(&self) -> bool {
         self.body.get().is_some()
     }
 
