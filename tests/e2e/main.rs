@@ -3,6 +3,7 @@
 mod abi;
 mod bad_input;
 mod compaction;
+mod export;
 mod guide;
 mod held;
 mod line;
