@@ -55,6 +55,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
 const MODULES: &[(&str, &[&str])] = &[
     ("agent", &[]),
     ("tree", &[]),
+    ("export", &["tree"]),
     ("registry", &[]),
     ("textfile", &[]),
     ("environment", &[]),
@@ -101,6 +102,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "pipeline",
             "run",
             "compaction",
+            "export",
             "tree",
             "agent",
             "registry",

@@ -5,6 +5,7 @@ mod args;
 mod bad_input;
 mod beside_pi;
 mod compaction;
+mod export;
 mod guide;
 mod held;
 mod line;

@@ -4,6 +4,7 @@ mod args;
 mod auth_command;
 mod commands;
 mod config_command;
+mod export;
 mod held;
 mod launch;
 mod modes;
@@ -31,6 +32,9 @@ fn perform(asked: Asked) -> anyhow::Result<u8> {
         Asked::Completions(shell) => return commands::print_completions(shell),
         Asked::Talk(args) => args,
     };
+    if let Some(session) = &args.options.export {
+        return export::run(session, args.messages.first());
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -1,6 +1,7 @@
 //! Slash words of the plain prompt (`interfaces.md` §12): a table; words that are not in it are those of
 //! extensions, skills and templates.
 
+mod export;
 mod model;
 mod places;
 mod sessions;
@@ -64,6 +65,7 @@ const WORDS: &[Slash] = &[
     places::FORK,
     places::CLONE,
     places::LABEL,
+    export::EXPORT,
 ];
 
 /// The word that a line begins with, and what follows it.
