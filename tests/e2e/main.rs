@@ -6,6 +6,7 @@ mod compaction;
 mod guide;
 mod held;
 mod line;
+mod messages;
 mod model_server;
 mod plugins;
 mod prompt;

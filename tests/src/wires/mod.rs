@@ -7,6 +7,28 @@ use serde_json::Value;
 pub mod anthropic_messages;
 pub mod openai_completions;
 
+/// The protocol of a request, known by its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// `openai-completions`.
+    Completions,
+    /// `anthropic-messages`.
+    Messages,
+}
+
+impl Dialect {
+    /// The protocol that has requests at that path; `None` when it is no request for an answer.
+    pub fn at(path: &str) -> Option<Self> {
+        let path = path.split('?').next().unwrap_or_default();
+        let last = path.rsplit('/').next();
+        match last {
+            _ if path.ends_with("/chat/completions") => Some(Self::Completions),
+            Some("messages") => Some(Self::Messages),
+            _ => None,
+        }
+    }
+}
+
 /// The elements; none of what is no list.
 fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)

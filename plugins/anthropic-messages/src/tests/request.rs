@@ -105,6 +105,12 @@ fn the_key_goes_into_its_header_unless_the_user_pays_otherwise() {
         None,
         "the host says who pliant is"
     );
+    let bearer = built(json!({"compat": {"authHeader": true}}), json!({}), hello());
+    let credential = bearer.http.request().credential.clone().unwrap();
+    assert_eq!(
+        (&*credential.header, &*credential.prefix),
+        ("authorization", "Bearer ")
+    );
     for name in ["Authorization", "x-api-key", "cf-aig-authorization"] {
         let other = built_with(json!({name: "secret"}));
         assert_eq!(other.http.request().credential, None, "{name}");
