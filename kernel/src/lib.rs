@@ -9,8 +9,11 @@
 //! by generations of sources, and reach the world through [`host`] services.
 
 pub mod boot;
+pub mod environment;
+pub mod jsonfile;
 pub mod settings;
 pub mod textfile;
+pub mod trust;
 
 pub mod session;
 
@@ -36,4 +39,6 @@ pub mod models;
 
 pub mod host;
 
-pub use boot::{BootError, Kernel, KernelOptions, OpenError, OpenOptions, SessionChoice, WhenHeld};
+pub use boot::{
+    BootError, Kernel, KernelOptions, OpenError, OpenOptions, Runtime, SessionChoice, WhenHeld,
+};

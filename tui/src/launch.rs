@@ -1,39 +1,97 @@
 //! From parsed arguments to an exit status: boot, scripts, session, mode.
 
+use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use pliant_kernel::environment::Environment;
 use pliant_kernel::registry::{Generation, Rank, Source};
-use pliant_kernel::{Kernel, KernelOptions, textfile};
+use pliant_kernel::session::Session;
+use pliant_kernel::{Kernel, KernelOptions, OpenOptions, textfile};
 use pliant_scripts::{Limits, Script, load_extension, shipped_extensions};
 
 use crate::args::{Args, OutputMode};
 use crate::held;
 use crate::modes::signals::{OnInterrupt, Signals};
-use crate::modes::{self, Ui};
-use crate::say;
+use crate::modes::{self, Ui, rpc};
+use crate::stdout::{self, Claimed};
+use crate::{say, trust};
 
 /// Runs what was asked for and answers the exit status.
 ///
 /// # Errors
 /// What stopped it, as a sentence.
 pub async fn run(args: &Args) -> anyhow::Result<u8> {
-    if args.mode == Some(OutputMode::Rpc) {
-        bail!("The RPC mode does not exist yet. Use --mode json, which tells the same events.");
-    }
     start_log(args)?;
+    let mode = mode(args);
+    let Claimed { input, output } = match (mode, &args.list_models) {
+        (Mode::Line, None) => stdout::share()?,
+        _ => stdout::claim()?,
+    };
     let cwd = working_dir()?;
     let agent_dir = agent_dir()?;
-    let mut options = KernelOptions::new(cwd, agent_dir.clone());
+    let mut options = KernelOptions::new(cwd, agent_dir);
+    options.environment = Environment::of_process();
+    options.trust = trust::policy(args, mode);
     options.program = std::env::current_exe().ok();
     options.plugins.clone_from(&args.plugin);
     options.tools = args.tool_selection();
     options.resources = args.resource_options();
     options.api_key.clone_from(&args.api_key);
-    options.ui = Arc::new(Ui::of(mode(args)));
+    if mode == Mode::Rpc {
+        return run_rpc(args, options, input, output).await;
+    }
+    options.ui = Arc::new(Ui::of(mode));
+    let kernel = boot(args, options, mode).await?;
+    if let Some(search) = &args.list_models {
+        return modes::list_models::run(kernel.catalog(), search, &output).await;
+    }
+    let prompts = prompts(args, input)?;
+    if mode != Mode::Line && prompts.is_empty() {
+        bail!("There is no prompt. Give one: pliant -p \"what you want\".");
+    }
+    let session = held::open(&kernel, args.open_options()?, mode).await?;
+    tell_oddities(&kernel, &session);
+    let on_interrupt = match mode {
+        Mode::Line => OnInterrupt::Tell,
+        Mode::Print | Mode::Json | Mode::Rpc => OnInterrupt::End,
+    };
+    // Until here a signal simply ends the process: there is nothing to store.
+    let signals = listen(on_interrupt)?;
+    match mode {
+        Mode::Print => modes::print::run(&session, prompts, signals, output).await,
+        Mode::Json => modes::json::run(&session, prompts, signals, output).await,
+        Mode::Line | Mode::Rpc => modes::line::run(&session, prompts, signals).await,
+    }
+}
+
+/// A program on the other side: what it may be asked and told has its place before there is a plugin.
+async fn run_rpc(
+    args: &Args,
+    mut options: KernelOptions,
+    input: File,
+    output: File,
+) -> anyhow::Result<u8> {
+    let setup = rpc::Setup::new(output)?;
+    let records = setup.records();
+    options.ui = setup.ui();
+    options.opened = Arc::new(move |session| records.follow(session.subscribe()));
+    let kernel = boot(args, options, Mode::Rpc).await?;
+    let open = OpenOptions {
+        may_lack_model: true,
+        ..args.open_options()?
+    };
+    let session = held::open(&kernel, open.clone(), Mode::Rpc).await?;
+    tell_oddities(&kernel, &session);
+    let signals = listen(OnInterrupt::End)?;
+    setup.run(kernel, session, open, input, signals).await
+}
+
+/// The kernel with all that was asked for, and what is odd about it on stderr.
+async fn boot(args: &Args, options: KernelOptions, mode: Mode) -> anyhow::Result<Kernel> {
     if args.api_key.is_some() && args.model.is_none() {
         bail!("--api-key needs --model: a key goes to one service only. Name the model it is for.");
     }
@@ -42,39 +100,27 @@ pub async fn run(args: &Args) -> anyhow::Result<u8> {
         say::warning(warning);
     }
     let mut failures = kernel.failures().to_vec();
-    publish_scripts(&kernel, args, &agent_dir, &mut failures).await?;
-    judge(&failures, mode(args))?;
+    publish_scripts(&kernel, args, &mut failures).await?;
+    judge(&failures, mode)?;
     check_tools(&kernel, args)?;
     for diagnostic in kernel.registry().snapshot().diagnostics() {
         say::warning(diagnostic);
     }
-    if let Some(search) = &args.list_models {
-        return modes::list_models::run(kernel.catalog(), search).await;
-    }
-    let prompts = prompts(args)?;
-    let mode = mode(args);
-    if mode != Mode::Line && prompts.is_empty() {
-        bail!("There is no prompt. Give one: pliant -p \"what you want\".");
-    }
-    let session = held::open(&kernel, args.open_options()?, mode).await?;
+    Ok(kernel)
+}
+
+fn tell_oddities(kernel: &Kernel, session: &Session) {
     if let Some(problem) = kernel.catalog().error() {
         say::warning(problem);
     }
     for notice in session.notices() {
         say::warning(notice);
     }
-    let on_interrupt = match mode {
-        Mode::Line => OnInterrupt::Tell,
-        Mode::Print | Mode::Json => OnInterrupt::End,
-    };
-    // Until here a signal simply ends the process: there is nothing to store.
-    let signals = Signals::listen(on_interrupt)
-        .map_err(|error| anyhow::anyhow!("Signals cannot be received: {error}."))?;
-    match mode {
-        Mode::Print => modes::print::run(&session, prompts, signals).await,
-        Mode::Json => modes::json::run(&session, prompts, signals).await,
-        Mode::Line => modes::line::run(&session, prompts, signals).await,
-    }
+}
+
+fn listen(on_interrupt: OnInterrupt) -> anyhow::Result<Signals> {
+    let signals = Signals::listen(on_interrupt);
+    signals.map_err(|error| anyhow::anyhow!("Signals cannot be received: {error}."))
 }
 
 /// An extension that is missing may be the one that keeps watch, so where nobody looks, nothing is
@@ -82,7 +128,7 @@ pub async fn run(args: &Args) -> anyhow::Result<u8> {
 fn judge(failures: &[String], mode: Mode) -> anyhow::Result<()> {
     match (failures, mode) {
         ([], _) => Ok(()),
-        ([first, rest @ ..], Mode::Print | Mode::Json) => {
+        ([first, rest @ ..], Mode::Print | Mode::Json | Mode::Rpc) => {
             rest.iter().for_each(say::error);
             bail!("{first}")
         }
@@ -120,6 +166,8 @@ pub enum Mode {
     Json,
     /// A prompt, line by line.
     Line,
+    /// Commands on stdin, answers and events on stdout.
+    Rpc,
 }
 
 /// JSON if it was asked for, else print unless somebody sits at a terminal (`interfaces.md` §1.4).
@@ -127,13 +175,14 @@ fn mode(args: &Args) -> Mode {
     let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     match args.mode {
         Some(OutputMode::Json) => Mode::Json,
+        Some(OutputMode::Rpc) => Mode::Rpc,
         _ if args.print || !terminal => Mode::Print,
         _ => Mode::Line,
     }
 }
 
 /// What was piped in, then the messages; the first prompt is both together (`interfaces.md` §1.3).
-fn prompts(args: &Args) -> anyhow::Result<Vec<String>> {
+fn prompts(args: &Args, mut stdin: File) -> anyhow::Result<Vec<String>> {
     let (files, messages) = split_files(&args.messages)?;
     let mut prompts: Vec<String> = messages;
     if !files.is_empty() {
@@ -142,7 +191,6 @@ fn prompts(args: &Args) -> anyhow::Result<Vec<String>> {
             None => prompts.push(files),
         }
     }
-    let mut stdin = std::io::stdin();
     if stdin.is_terminal() {
         return Ok(prompts);
     }
@@ -196,37 +244,32 @@ pub fn working_dir() -> anyhow::Result<PathBuf> {
 /// # Errors
 /// When there is no home.
 pub fn agent_dir() -> anyhow::Result<PathBuf> {
-    let set = ["PLIANT_AGENT_DIR", "PLIANT_CODING_AGENT_DIR"]
-        .iter()
-        .find_map(std::env::var_os);
-    let dir = match set.filter(|dir| !dir.is_empty()) {
-        Some(dir) => PathBuf::from(dir),
-        None => match std::env::home_dir() {
-            Some(home) => home.join(".pliant").join("agent"),
-            None => bail!(
-                "There is no home directory. Set PLIANT_AGENT_DIR to a directory for pliant's files."
-            ),
-        },
-    };
-    Ok(std::path::absolute(dir)?)
+    match Environment::of_process().agent_dir() {
+        Some(dir) => Ok(std::path::absolute(dir)?),
+        None => bail!(
+            "There is no home directory. Set PLIANT_AGENT_DIR to a directory for pliant's files."
+        ),
+    }
 }
 
-/// The scripts that ship, the user's own, and those named on the command line, which must load.
+/// The scripts that ship, those of the user and of a trusted project, and those named on the command
+/// line, which must load.
 async fn publish_scripts(
     kernel: &Kernel,
     args: &Args,
-    agent_dir: &Path,
     failures: &mut Vec<String>,
 ) -> anyhow::Result<()> {
     let own = if args.no_extensions {
         Vec::new()
     } else {
-        scripts_in(&agent_dir.join("extensions"))
+        let (files, problems) = kernel.extension_files("rhai");
+        problems.iter().for_each(say::warning);
+        files
     };
     let shipped = shipped_extensions()
         .into_iter()
         .map(|shipped| Ok(shipped.into()));
-    let scripts = shipped.chain(own.iter().map(|path| Script::read(path, Rank::User)));
+    let scripts = shipped.chain(own.iter().map(|(path, rank)| Script::read(path, *rank)));
     let mut generations = Vec::new();
     for script in scripts.collect::<Vec<_>>() {
         let loaded = match script {
@@ -243,21 +286,6 @@ async fn publish_scripts(
     }
     kernel.registry().publish_all(generations);
     Ok(())
-}
-
-/// The Rhai files of a directory, in the order of their names.
-fn scripts_in(directory: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let is_script = |path: &PathBuf| {
-        path.extension()
-            .is_some_and(|extension| extension == "rhai")
-    };
-    let mut paths: Vec<PathBuf> = entries
-        .map(|entry| entry.path())
-        .filter(is_script)
-        .collect();
-    paths.sort();
-    paths
 }
 
 async fn load(kernel: &Kernel, script: Script) -> anyhow::Result<Arc<dyn Generation>> {

@@ -9,9 +9,9 @@ use pliant_sdk::message::ThinkingLevel;
 use thiserror::Error as ThisError;
 
 use super::sessions::is_path;
-use super::{Kernel, NoSession, SessionFolders};
+use super::{Kernel, KernelOptions, NoSession, SessionFolders};
 use crate::models::{ModelError, ModelWish};
-use crate::prompt::{PromptOptions, context_files};
+use crate::prompt::{PromptFiles, PromptOptions, context_files};
 use crate::run::repair_notice;
 use crate::session::{Session, SessionStart};
 use crate::tree::{self, EntryKind, Ids, Lease, SessionTree, SyncPolicy, TreeError};
@@ -64,6 +64,16 @@ pub enum OpenError {
         cwd: PathBuf,
     },
     #[error(
+        "The session {id} is pi's. Copy it to this directory with --fork {id}, or go on with it in its place with --session {}.",
+        file.display()
+    )]
+    OfPi {
+        /// What was asked for.
+        id: String,
+        /// Its file.
+        file: PathBuf,
+    },
+    #[error(
         "The session belongs to {}, which is not there any more. Restore the directory, or take the conversation to this one with --fork {}.",
         cwd.display(), file.display()
     )]
@@ -96,8 +106,13 @@ pub struct OpenOptions {
     pub session: SessionChoice,
     /// What to do where another process has it.
     pub when_held: WhenHeld,
+    /// The session that a new one follows, for its header.
+    pub parent: Option<PathBuf>,
     /// Which model.
     pub model: ModelWish,
+    /// The session opens without a model where none is named and none can be used; prompts are refused
+    /// until one is selected.
+    pub may_lack_model: bool,
     /// The level wanted over the one of the model wish, the branch and the settings.
     pub level: Option<ThinkingLevel>,
     /// Models to choose from and to cycle through, as patterns; `None` = as the settings say.
@@ -143,8 +158,17 @@ impl Kernel {
         }
         notices.extend(tree.take_notices());
         notices.extend(repair_notice(tree.context()));
-        let choice = self.choose_model(&open, &tree, &mut notices).await?;
-        let level = self.choose_level(&open, &choice, &tree);
+        let choice = match self.choose_model(&open, &tree, &mut notices).await {
+            Err(error) if open.may_lack_model && open.model == ModelWish::default() => {
+                notices.push(error.to_string());
+                None
+            }
+            choice => Some(choice?),
+        };
+        let level = match &choice {
+            Some(choice) => self.choose_level(&open, choice, &tree),
+            None => ThinkingLevel::Off,
+        };
         let scope = self.scope_of(&open);
         let is_copy = reason == "fork" && file.is_some();
         let cwd = self.works_in(&tree, file)?;
@@ -156,10 +180,12 @@ impl Kernel {
             tree.write_out()?;
             notices.extend(tree.take_notices());
         }
+        let agent_dir = &self.options.agent_dir;
+        let files = PromptFiles::read(agent_dir, self.trusted_project(), &mut notices);
         let prompt = PromptOptions {
-            custom: open.system_prompt,
-            addendum: open.append_system_prompt,
-            context_files: context_files(&self.options.agent_dir, &cwd),
+            custom: open.system_prompt.or(files.custom),
+            addendum: open.append_system_prompt.or(files.addendum),
+            context_files: context_files(agent_dir, &cwd, &mut notices),
             resources: Arc::clone(&self.resources),
             cwd: cwd.display().to_string(),
         };
@@ -170,7 +196,7 @@ impl Kernel {
         Ok(SessionStart {
             tree,
             cwd,
-            model: Some(choice.model),
+            model: choice.map(|choice| choice.model),
             level,
             scope,
             tools,
@@ -186,7 +212,8 @@ impl Kernel {
         let cwd = &self.options.cwd;
         let folders = self.session_folders();
         let directory = folders.here();
-        let new = |ids| SessionTree::create(&directory, cwd, None, ids);
+        let parent = open.parent.as_deref();
+        let new = |ids| SessionTree::create(&directory, cwd, None, ids).following(parent);
         let path = match &open.session {
             SessionChoice::InMemory => {
                 return Ok(Chosen::new(SessionTree::in_memory(cwd, None, ids)));
@@ -253,6 +280,12 @@ impl Kernel {
         path: &Path,
         folders: &SessionFolders,
     ) -> Result<(), OpenError> {
+        if folders.is_of_pi(path) {
+            return Err(OpenError::OfPi {
+                id: id.to_owned(),
+                file: path.to_owned(),
+            });
+        }
         if folders.only_of().is_none() && path.parent() == Some(&*folders.here()) {
             return Ok(());
         }
@@ -273,7 +306,13 @@ impl Kernel {
     }
 
     pub(super) fn session_folders(&self) -> SessionFolders {
-        SessionFolders::new(&self.options.agent_dir, &self.options.cwd, &self.settings)
+        let KernelOptions {
+            agent_dir,
+            cwd,
+            environment,
+            ..
+        } = &self.options;
+        SessionFolders::new(agent_dir, cwd, &self.settings, environment)
     }
 }
 
