@@ -9,6 +9,7 @@ mod export;
 mod guide;
 mod held;
 mod line;
+mod messages;
 mod model_server;
 mod plugins;
 mod prompt;
