@@ -9,13 +9,13 @@ use pliant_kernel::boot::has_gatekeeper;
 use pliant_kernel::trust::{TrustAnswer, TrustPolicy, TrustQuestion};
 use pliant_kernel::{Kernel, KernelOptions};
 
-use crate::args::Args;
+use crate::args::Options;
 use crate::launch::{Mode, publish_scripts};
 use crate::say::{self, printable};
 
 /// Only at a terminal is anybody asked.
-pub fn policy(args: &Args, mode: Mode) -> TrustPolicy {
-    let decided = match (args.approve, args.no_approve) {
+pub fn policy(asked: &Options, mode: Mode) -> TrustPolicy {
+    let decided = match (asked.approve, asked.no_approve) {
         (true, _) => Some(true),
         (_, true) => Some(false),
         _ => None,
@@ -39,16 +39,16 @@ pub fn policy(args: &Args, mode: Mode) -> TrustPolicy {
 ///
 /// # Errors
 /// As the start itself.
-pub async fn ask_extensions(args: &Args, options: &mut KernelOptions) -> anyhow::Result<()> {
-    let ending = if args.no_extensions { "" } else { "rhai" };
-    if !has_gatekeeper(options, ending, &args.extension) {
+pub async fn ask_extensions(asked: &Options, options: &mut KernelOptions) -> anyhow::Result<()> {
+    let ending = if asked.no_extensions { "" } else { "rhai" };
+    if !has_gatekeeper(options, ending, &asked.extension) {
         return Ok(());
     }
     let mut without = options.clone();
     without.trust.decided = Some(false);
     let kernel = Kernel::boot(without)?;
     // What fails here fails again, and is told, when all of it is started.
-    publish_scripts(&kernel, args, &mut Vec::new()).await?;
+    publish_scripts(&kernel, asked, &mut Vec::new()).await?;
     let (decided, told) = kernel.ask_about_project().await;
     told.iter().for_each(say::warning);
     options.trust.decided = decided;
