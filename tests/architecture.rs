@@ -130,6 +130,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "settings",
             "environment",
             "trust",
+            "textfile",
             "dylib",
             "watch",
         ],

@@ -89,7 +89,6 @@ pub(super) fn plugin_host(
     let (host, settings) = (Arc::clone(host), Arc::clone(settings));
     let shown = |path: &PathBuf| path.to_string_lossy().into_owned();
     let (cwd, agent_dir) = (shown(&options.cwd), shown(&options.agent_dir));
-    let offline = options.environment.is_offline();
     PluginHost {
         runtime: PluginRuntime::default(),
         stage: Stage::new(
@@ -99,7 +98,7 @@ pub(super) fn plugin_host(
         services: Arc::new(move |source| host.for_source(source, None)),
         init: Box::new(move |name| {
             let own = settings.get("pluginSettings").get(name);
-            json!({"cwd": cwd, "agentDir": agent_dir, "offline": offline, "settings": own})
+            json!({"cwd": cwd, "agentDir": agent_dir, "settings": own})
         }),
     }
 }
