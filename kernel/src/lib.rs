@@ -9,6 +9,7 @@
 //! by generations of sources, and reach the world through [`host`] services.
 
 pub mod boot;
+pub mod environment;
 pub mod settings;
 pub mod textfile;
 
@@ -37,5 +38,13 @@ pub mod models;
 pub mod host;
 
 pub use boot::{
-    BootError, Kernel, KernelOptions, OpenError, OpenOptions, Runtime, SessionChoice, WhenHeld,
+    BootError, BuildError, Builder, Kernel, KernelOptions, OpenError, OpenOptions, Runtime,
+    SessionChoice, SessionFolders, WhenHeld,
 };
+pub use environment::Environment;
+pub use host::ui::HostUi;
+pub use pipeline::Prompt;
+pub use session::{Session, Subscription, ToolSelection};
+
+/// The types that plugins and kernel share: messages, events, tools, models.
+pub use pliant_sdk as sdk;

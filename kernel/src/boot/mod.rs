@@ -1,6 +1,7 @@
 //! The kernel put together: settings, host services, registry, models, plugins. Scripts are
 //! published by the front end, which knows their host.
 
+mod builder;
 mod commands;
 mod open;
 mod replace;
@@ -9,11 +10,13 @@ mod select;
 mod services;
 mod sessions;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use thiserror::Error as ThisError;
 
+pub use builder::{BuildError, Builder};
 pub use commands::{Scope, SlashCommand, SlashSource, SourceInfo};
 pub use open::{OpenError, OpenOptions, SessionChoice, WhenHeld};
 pub use replace::Forked;
@@ -47,6 +50,10 @@ pub struct KernelOptions {
     pub resources: ResourceOptions,
     /// A key for this process only.
     pub api_key: Option<String>,
+    /// Keys for this process only, by provider.
+    pub keys: HashMap<String, String>,
+    /// Instead of the settings in the files.
+    pub settings: Option<Settings>,
     /// What the front end shows for plugins.
     pub ui: Arc<dyn HostUi>,
     /// Called with each session before its handlers hear of it.
@@ -73,6 +80,8 @@ impl KernelOptions {
             tools: ToolSelection::default(),
             resources: ResourceOptions::default(),
             api_key: None,
+            keys: HashMap::new(),
+            settings: None,
             ui: Arc::new(NoUi),
             opened: Arc::new(|_| {}),
         }
@@ -117,7 +126,10 @@ impl Kernel {
     /// # Errors
     /// [`BootError`].
     pub fn boot(options: KernelOptions) -> Result<Self, BootError> {
-        let (settings, settings_problem) = Settings::load(&options.agent_dir);
+        let (settings, settings_problem) = match &options.settings {
+            Some(settings) => (settings.clone(), None),
+            None => Settings::load(&options.agent_dir),
+        };
         let mut warnings: Vec<String> = settings_problem.into_iter().collect();
         let settings = Arc::new(settings);
         let registry = Arc::new(Registry::default());
@@ -128,7 +140,7 @@ impl Kernel {
         let (credentials, problem) =
             Credentials::load(&options.agent_dir, &custom, options.api_key.clone());
         warnings.extend(problem);
-        let credentials = Arc::new(credentials);
+        let credentials = Arc::new(credentials.with_keys(&options.keys));
         let Found {
             wanted: found,
             tools,

@@ -133,6 +133,20 @@ impl Credentials {
         )
     }
 
+    /// The same with keys that are given as they are; each counts before a stored one.
+    #[must_use]
+    pub fn with_keys(mut self, keys: &HashMap<String, String>) -> Self {
+        for (provider, key) in keys {
+            let key = match key.strip_prefix('!') {
+                Some(rest) => format!("$!{}", rest.replace('$', "$$")),
+                None => key.replace('$', "$$"),
+            };
+            let stored = serde_json::json!({"type": "api_key", "key": key});
+            self.stored.insert(provider.clone(), stored);
+        }
+        self
+    }
+
     /// Whether a key is likely there, without running commands or asking anybody (P34).
     #[must_use]
     pub fn configured(&self, provider: &str, env: &[String]) -> bool {
