@@ -396,6 +396,19 @@ mod tests {
         assert_eq!(credentials.key("p", &[]).await.unwrap(), None);
     }
 
+    #[tokio::test]
+    async fn a_key_of_the_program_is_taken_as_it_is() {
+        // interfaces §15
+        for key in ["plain", "!not a command", "a$HOME", "$$!"] {
+            let given = HashMap::from([("p".to_owned(), key.to_owned())]);
+            let credentials = written("from models.json").with_keys(&given);
+            assert_eq!(
+                credentials.key("p", &[]).await.unwrap().as_deref(),
+                Some(key)
+            );
+        }
+    }
+
     #[test]
     fn variables_of_known_providers_and_those_the_files_name_are_kept_from_children() {
         let variables = written("pre-${MYKEY_API_KEY}").variables();

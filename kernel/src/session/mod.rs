@@ -180,8 +180,6 @@ struct Shared {
     closed: AtomicBool,
     /// What handlers, tools and commands are asking it.
     asked: services::UnderWay,
-    /// Subscribers have heard of the beginning of a compaction, and not of its end.
-    compacting: AtomicBool,
     /// Ends the wait for the next attempt.
     retry_wait: Mutex<Option<CancellationToken>>,
     subscribers: Subscribers,
@@ -243,7 +241,6 @@ impl Session {
             abort: Mutex::default(),
             closed: AtomicBool::default(),
             asked: services::UnderWay::default(),
-            compacting: AtomicBool::default(),
             retry_wait: Mutex::default(),
             subscribers: Subscribers::default(),
             reports: Mutex::default(),
