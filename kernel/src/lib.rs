@@ -10,8 +10,10 @@
 
 pub mod boot;
 pub mod environment;
+pub mod jsonfile;
 pub mod settings;
 pub mod textfile;
+pub mod trust;
 
 pub mod session;
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "test code")]
 #![allow(dead_code, reason = "the examples' own `main`")]
+#![allow(clippy::duplicate_mod, reason = "each example is whole by itself")]
 
 #[path = "../examples/custom_tool.rs"]
 mod custom_tool;

@@ -2,6 +2,7 @@
 
 mod abi;
 mod bad_input;
+mod beside_pi;
 mod compaction;
 mod guide;
 mod held;
@@ -16,7 +17,9 @@ mod retry;
 mod scripts;
 mod session;
 mod session_command;
+mod settings;
 mod signals;
 mod stdout;
 mod tools;
+mod trust;
 mod unruly;

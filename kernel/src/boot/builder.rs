@@ -20,6 +20,7 @@ use crate::registry::{Generation, InProcess};
 use crate::resources::ResourceOptions;
 use crate::session::{Session, ToolSelection};
 use crate::settings::Settings;
+use crate::trust::TrustPolicy;
 
 /// The source of tools that are given one by one.
 const OWN_TOOLS: &str = "custom-tools";
@@ -101,6 +102,7 @@ impl Builder {
         let mut options = KernelOptions::new(cwd.clone(), cwd.join(agent_dir));
         options.program = std::env::current_exe().ok();
         options.resources.home = environment.home().map(Path::to_owned);
+        options.environment = environment;
         Ok(Self::with_options(options))
     }
 
@@ -183,6 +185,19 @@ impl Builder {
     /// Contributions of any other kind of source.
     pub fn generation(mut self, generation: Arc<dyn Generation>) -> Self {
         self.generations.push(generation);
+        self
+    }
+
+    /// The variables that count, such as those of keys and of the proxy. None do unless they are given.
+    /// What tools start inherits those of the process all the same, without the keys.
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.options.environment = environment;
+        self
+    }
+
+    /// Whether the project's own files count.
+    pub fn trust(mut self, trust: TrustPolicy) -> Self {
+        self.options.trust = trust;
         self
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{Delivery, Session, Shared, lock};
-use crate::settings::{QueueMode, queue_key};
+use crate::settings::QueueMode;
 
 const AUTO_COMPACTION: &str = "compaction.enabled";
 const AUTO_RETRY: &str = "retry.enabled";
@@ -50,7 +50,7 @@ impl Session {
     /// As [`Session::set_auto_compaction`].
     pub async fn keep_queue_mode(&self, queue: Delivery, mode: QueueMode) -> Result<(), Error> {
         self.set_queue_mode(queue, mode);
-        self.change_setting(queue_key(queue), json!(mode)).await
+        self.change_setting(queue.setting(), json!(mode)).await
     }
 
     /// Ends the wait for another attempt, and with it the run (R7). Nothing happens when none is waited

@@ -78,6 +78,7 @@ mod lenient;
 
 pub mod partial_json;
 pub mod sse;
+pub mod wire;
 
 pub mod truncation;
 pub mod utf8;

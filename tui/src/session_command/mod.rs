@@ -16,6 +16,7 @@ use std::path::Path;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use pliant_kernel::boot::SessionFolders;
+use pliant_kernel::environment::Environment;
 use pliant_kernel::settings::Settings;
 use pliant_kernel::tree::{Damage, iso_from_ms};
 
@@ -65,9 +66,11 @@ impl SessionCommand {
     pub fn run(&self) -> anyhow::Result<u8> {
         let cwd = launch::working_dir()?;
         let agent_dir = launch::agent_dir()?;
-        let (settings, problem) = Settings::load(&agent_dir);
-        problem.iter().for_each(say::warning);
-        let folders = SessionFolders::new(&agent_dir, &cwd, &settings);
+        let (settings, problems) = Settings::load(&agent_dir);
+        problems.iter().for_each(say::warning);
+        let settings = settings.with_untrusted_project(&cwd);
+        let environment = Environment::of_process();
+        let folders = SessionFolders::new(&agent_dir, &cwd, &settings, &environment);
         match &self.command {
             Command::List(list) => list.run(&folders),
             Command::Show(show) => show.run(&folders),
