@@ -36,4 +36,6 @@ pub mod models;
 
 pub mod host;
 
-pub use boot::{BootError, Kernel, KernelOptions, OpenError, OpenOptions, SessionChoice, WhenHeld};
+pub use boot::{
+    BootError, Kernel, KernelOptions, OpenError, OpenOptions, Runtime, SessionChoice, WhenHeld,
+};

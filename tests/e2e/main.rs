@@ -17,5 +17,6 @@ mod scripts;
 mod session;
 mod session_command;
 mod signals;
+mod stdout;
 mod tools;
 mod unruly;

@@ -247,6 +247,7 @@ impl Args {
             scope: self.models.clone(),
             system_prompt: system_prompt.transpose()?,
             append_system_prompt: (!appended.is_empty()).then(|| appended.join("\n\n")),
+            ..OpenOptions::default()
         })
     }
 }

@@ -1,5 +1,6 @@
 //! From parsed arguments to an exit status: boot, scripts, session, mode.
 
+use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,74 +8,117 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use pliant_kernel::registry::{Generation, Rank, Source};
-use pliant_kernel::{Kernel, KernelOptions, textfile};
+use pliant_kernel::session::Session;
+use pliant_kernel::{Kernel, KernelOptions, OpenOptions, textfile};
 use pliant_scripts::{Limits, Script, load_extension, shipped_extensions};
 
 use crate::args::{Args, OutputMode};
 use crate::held;
 use crate::modes::signals::{OnInterrupt, Signals};
-use crate::modes::{self, Ui};
+use crate::modes::{self, Ui, rpc};
 use crate::say;
+use crate::stdout::{self, Claimed};
 
 /// Runs what was asked for and answers the exit status.
 ///
 /// # Errors
 /// What stopped it, as a sentence.
 pub async fn run(args: &Args) -> anyhow::Result<u8> {
-    if args.mode == Some(OutputMode::Rpc) {
-        bail!("The RPC mode does not exist yet. Use --mode json, which tells the same events.");
-    }
     start_log(args)?;
+    let mode = mode(args);
+    let Claimed { input, output } = match (mode, &args.list_models) {
+        (Mode::Line, None) => stdout::share()?,
+        _ => stdout::claim()?,
+    };
     let cwd = working_dir()?;
     let agent_dir = agent_dir()?;
-    let mut options = KernelOptions::new(cwd, agent_dir.clone());
+    let mut options = KernelOptions::new(cwd, agent_dir);
     options.program = std::env::current_exe().ok();
     options.plugins.clone_from(&args.plugin);
     options.tools = args.tool_selection();
     options.resources = args.resource_options();
     options.api_key.clone_from(&args.api_key);
-    options.ui = Arc::new(Ui::of(mode(args)));
+    if mode == Mode::Rpc {
+        return run_rpc(args, options, input, output).await;
+    }
+    options.ui = Arc::new(Ui::of(mode));
+    let kernel = boot(args, options, mode).await?;
+    if let Some(search) = &args.list_models {
+        return modes::list_models::run(kernel.catalog(), search, &output).await;
+    }
+    let prompts = prompts(args, input)?;
+    if mode != Mode::Line && prompts.is_empty() {
+        bail!("There is no prompt. Give one: pliant -p \"what you want\".");
+    }
+    let session = held::open(&kernel, args.open_options()?, mode).await?;
+    tell_oddities(&kernel, &session);
+    let on_interrupt = match mode {
+        Mode::Line => OnInterrupt::Tell,
+        Mode::Print | Mode::Json | Mode::Rpc => OnInterrupt::End,
+    };
+    // Until here a signal simply ends the process: there is nothing to store.
+    let signals = listen(on_interrupt)?;
+    match mode {
+        Mode::Print => modes::print::run(&session, prompts, signals, output).await,
+        Mode::Json => modes::json::run(&session, prompts, signals, output).await,
+        Mode::Line | Mode::Rpc => modes::line::run(&session, prompts, signals).await,
+    }
+}
+
+/// A program on the other side: what it may be asked and told has its place before there is a plugin.
+async fn run_rpc(
+    args: &Args,
+    mut options: KernelOptions,
+    input: File,
+    output: File,
+) -> anyhow::Result<u8> {
+    let setup = rpc::Setup::new(output)?;
+    let records = setup.records();
+    options.ui = setup.ui();
+    options.opened = Arc::new(move |session| records.follow(session.subscribe()));
+    let kernel = boot(args, options, Mode::Rpc).await?;
+    let open = OpenOptions {
+        may_lack_model: true,
+        ..args.open_options()?
+    };
+    let session = held::open(&kernel, open.clone(), Mode::Rpc).await?;
+    tell_oddities(&kernel, &session);
+    let signals = listen(OnInterrupt::End)?;
+    setup.run(kernel, session, open, input, signals).await
+}
+
+/// The kernel with all that was asked for, and what is odd about it on stderr.
+async fn boot(args: &Args, options: KernelOptions, mode: Mode) -> anyhow::Result<Kernel> {
     if args.api_key.is_some() && args.model.is_none() {
         bail!("--api-key needs --model: a key goes to one service only. Name the model it is for.");
     }
+    let agent_dir = options.agent_dir.clone();
     let kernel = Kernel::boot(options)?;
     for warning in kernel.warnings() {
         say::warning(warning);
     }
     let mut failures = kernel.failures().to_vec();
     publish_scripts(&kernel, args, &agent_dir, &mut failures).await?;
-    judge(&failures, mode(args))?;
+    judge(&failures, mode)?;
     check_tools(&kernel, args)?;
     for diagnostic in kernel.registry().snapshot().diagnostics() {
         say::warning(diagnostic);
     }
-    if let Some(search) = &args.list_models {
-        return modes::list_models::run(kernel.catalog(), search).await;
-    }
-    let prompts = prompts(args)?;
-    let mode = mode(args);
-    if mode != Mode::Line && prompts.is_empty() {
-        bail!("There is no prompt. Give one: pliant -p \"what you want\".");
-    }
-    let session = held::open(&kernel, args.open_options()?, mode).await?;
+    Ok(kernel)
+}
+
+fn tell_oddities(kernel: &Kernel, session: &Session) {
     if let Some(problem) = kernel.catalog().error() {
         say::warning(problem);
     }
     for notice in session.notices() {
         say::warning(notice);
     }
-    let on_interrupt = match mode {
-        Mode::Line => OnInterrupt::Tell,
-        Mode::Print | Mode::Json => OnInterrupt::End,
-    };
-    // Until here a signal simply ends the process: there is nothing to store.
-    let signals = Signals::listen(on_interrupt)
-        .map_err(|error| anyhow::anyhow!("Signals cannot be received: {error}."))?;
-    match mode {
-        Mode::Print => modes::print::run(&session, prompts, signals).await,
-        Mode::Json => modes::json::run(&session, prompts, signals).await,
-        Mode::Line => modes::line::run(&session, prompts, signals).await,
-    }
+}
+
+fn listen(on_interrupt: OnInterrupt) -> anyhow::Result<Signals> {
+    let signals = Signals::listen(on_interrupt);
+    signals.map_err(|error| anyhow::anyhow!("Signals cannot be received: {error}."))
 }
 
 /// An extension that is missing may be the one that keeps watch, so where nobody looks, nothing is
@@ -82,7 +126,7 @@ pub async fn run(args: &Args) -> anyhow::Result<u8> {
 fn judge(failures: &[String], mode: Mode) -> anyhow::Result<()> {
     match (failures, mode) {
         ([], _) => Ok(()),
-        ([first, rest @ ..], Mode::Print | Mode::Json) => {
+        ([first, rest @ ..], Mode::Print | Mode::Json | Mode::Rpc) => {
             rest.iter().for_each(say::error);
             bail!("{first}")
         }
@@ -120,6 +164,8 @@ pub enum Mode {
     Json,
     /// A prompt, line by line.
     Line,
+    /// Commands on stdin, answers and events on stdout.
+    Rpc,
 }
 
 /// JSON if it was asked for, else print unless somebody sits at a terminal (`interfaces.md` §1.4).
@@ -127,13 +173,14 @@ fn mode(args: &Args) -> Mode {
     let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     match args.mode {
         Some(OutputMode::Json) => Mode::Json,
+        Some(OutputMode::Rpc) => Mode::Rpc,
         _ if args.print || !terminal => Mode::Print,
         _ => Mode::Line,
     }
 }
 
 /// What was piped in, then the messages; the first prompt is both together (`interfaces.md` §1.3).
-fn prompts(args: &Args) -> anyhow::Result<Vec<String>> {
+fn prompts(args: &Args, mut stdin: File) -> anyhow::Result<Vec<String>> {
     let (files, messages) = split_files(&args.messages)?;
     let mut prompts: Vec<String> = messages;
     if !files.is_empty() {
@@ -142,7 +189,6 @@ fn prompts(args: &Args) -> anyhow::Result<Vec<String>> {
             None => prompts.push(files),
         }
     }
-    let mut stdin = std::io::stdin();
     if stdin.is_terminal() {
         return Ok(prompts);
     }

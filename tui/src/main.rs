@@ -6,6 +6,7 @@ mod launch;
 mod modes;
 mod say;
 mod session_command;
+mod stdout;
 
 use std::process::ExitCode;
 

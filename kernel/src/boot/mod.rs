@@ -1,8 +1,10 @@
 //! The kernel put together: settings, host services, registry, models, plugins. Scripts are
 //! published by the front end, which knows their host.
 
+mod commands;
 mod open;
 mod replace;
+mod runtime;
 mod select;
 mod services;
 mod sessions;
@@ -12,19 +14,21 @@ use std::sync::Arc;
 
 use thiserror::Error as ThisError;
 
+pub use commands::{Scope, SlashCommand, SlashSource, SourceInfo};
 pub use open::{OpenError, OpenOptions, SessionChoice, WhenHeld};
 pub use replace::Forked;
+pub use runtime::Runtime;
 pub use sessions::{NoSession, SessionFolders};
 
 use services::{host_services, model_asker, plugin_host};
 
 use crate::dylib::{FoundPlugin, LoadError, SearchPath, find_plugins, found_at, open};
 use crate::host::HostServices;
-use crate::host::actions::{HostUi, NoUi};
+use crate::host::ui::{HostUi, NoUi};
 use crate::models::{Catalog, Credentials, CustomModels, ModelClient};
 use crate::registry::{Kind, Rank, Registry, Source};
 use crate::resources::{MissingResource, ResourceOptions, Resources};
-use crate::session::{Equipment, ToolSelection};
+use crate::session::{Equipment, Opened, ToolSelection};
 use crate::settings::Settings;
 
 /// How a kernel is started.
@@ -45,6 +49,8 @@ pub struct KernelOptions {
     pub api_key: Option<String>,
     /// What the front end shows for plugins.
     pub ui: Arc<dyn HostUi>,
+    /// Called with each session before its handlers hear of it.
+    pub opened: Opened,
 }
 
 impl std::fmt::Debug for KernelOptions {
@@ -68,6 +74,7 @@ impl KernelOptions {
             resources: ResourceOptions::default(),
             api_key: None,
             ui: Arc::new(NoUi),
+            opened: Arc::new(|_| {}),
         }
     }
 }
@@ -222,6 +229,7 @@ impl Kernel {
             client: Arc::clone(&self.client),
             settings: Arc::clone(&self.settings),
             ui: Arc::clone(&self.options.ui),
+            opened: Arc::clone(&self.options.opened),
         }
     }
 }

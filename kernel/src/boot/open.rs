@@ -96,8 +96,13 @@ pub struct OpenOptions {
     pub session: SessionChoice,
     /// What to do where another process has it.
     pub when_held: WhenHeld,
+    /// The session that a new one follows, for its header.
+    pub parent: Option<PathBuf>,
     /// Which model.
     pub model: ModelWish,
+    /// The session opens without a model where none is named and none can be used; prompts are refused
+    /// until one is selected.
+    pub may_lack_model: bool,
     /// The level wanted over the one of the model wish, the branch and the settings.
     pub level: Option<ThinkingLevel>,
     /// Models to choose from and to cycle through, as patterns; `None` = as the settings say.
@@ -143,8 +148,17 @@ impl Kernel {
         }
         notices.extend(tree.take_notices());
         notices.extend(repair_notice(tree.context()));
-        let choice = self.choose_model(&open, &tree, &mut notices).await?;
-        let level = self.choose_level(&open, &choice, &tree);
+        let choice = match self.choose_model(&open, &tree, &mut notices).await {
+            Err(error) if open.may_lack_model && open.model == ModelWish::default() => {
+                notices.push(error.to_string());
+                None
+            }
+            choice => Some(choice?),
+        };
+        let level = match &choice {
+            Some(choice) => self.choose_level(&open, choice, &tree),
+            None => ThinkingLevel::Off,
+        };
         let scope = self.scope_of(&open);
         let is_copy = reason == "fork" && file.is_some();
         let cwd = self.works_in(&tree, file)?;
@@ -170,7 +184,7 @@ impl Kernel {
         Ok(SessionStart {
             tree,
             cwd,
-            model: Some(choice.model),
+            model: choice.map(|choice| choice.model),
             level,
             scope,
             tools,
@@ -186,7 +200,8 @@ impl Kernel {
         let cwd = &self.options.cwd;
         let folders = self.session_folders();
         let directory = folders.here();
-        let new = |ids| SessionTree::create(&directory, cwd, None, ids);
+        let parent = open.parent.as_deref();
+        let new = |ids| SessionTree::create(&directory, cwd, None, ids).following(parent);
         let path = match &open.session {
             SessionChoice::InMemory => {
                 return Ok(Chosen::new(SessionTree::in_memory(cwd, None, ids)));

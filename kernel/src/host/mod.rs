@@ -10,6 +10,7 @@ mod files;
 mod home;
 mod http;
 mod process;
+pub mod ui;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use std::time::Duration;
 use pliant_sdk::Error;
 use pliant_sdk::error::code;
 use pliant_sdk::host::{
-    BoxFuture, ByteStream, ExecRequest, HttpRequest, LogLevel, PollBytes, Services, unframed,
+    BoxFuture, ByteStream, ExecRequest, HttpRequest, PollBytes, Services, unframed,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -28,7 +29,7 @@ use tokio::sync::Notify;
 
 use crate::registry::Source;
 use crate::settings::Settings;
-use actions::{Actions, Ask, Asker, unavailable};
+use actions::{Actions, Ask, Asker};
 
 pub(crate) use http::frames_the_body;
 pub use http::{HttpClient, HttpSettings, ProxyRules};
@@ -194,7 +195,7 @@ struct PathPayload {
 }
 
 /// The names answered by `host.services`.
-const SERVICES: [&str; 15] = [
+const SERVICES: [&str; 14] = [
     "log.write",
     "config.get",
     "http.request",
@@ -208,7 +209,6 @@ const SERVICES: [&str; 15] = [
     "fs.lock",
     "time.sleep",
     "task.spawn",
-    "ui.notify",
     "host.services",
 ];
 
@@ -277,26 +277,13 @@ impl Bound {
         Ok(Value::Null)
     }
 
-    fn notify_user(&self, payload: &[u8]) -> Result<Value, Error> {
-        #[derive(Deserialize)]
-        struct Line {
-            message: String,
-            #[serde(default = "info")]
-            level: LogLevel,
-        }
-        fn info() -> LogLevel {
-            LogLevel::Info
-        }
-        let Line { message, level } = serde_json::from_slice(payload)?;
+    /// Services of the front end need a session: it knows for whom something is shown.
+    async fn ask_user(&self, service: &str, payload: &[u8]) -> Result<Value, Error> {
         let asker = self
             .asker
             .as_ref()
-            .ok_or_else(|| unavailable("ui.notify"))?;
-        asker
-            .session
-            .ui()
-            .notify(&message, level)
-            .map(|()| Value::Null)
+            .ok_or_else(|| ui::unavailable(service))?;
+        ui::answer(asker.session.ui(), service, payload).await
     }
 
     async fn answer(&self, service: &str, payload: Vec<u8>) -> Result<Vec<u8>, Error> {
@@ -319,9 +306,8 @@ impl Bound {
             }
             "http.request" => return self.http_request(payload).await,
             "exec.run" => return self.exec_run(&payload).await,
-            "ui.notify" => self.notify_user(&payload)?,
             "host.services" => self.service_names(),
-            _ if service.starts_with("ui.") => return Err(unavailable(service)),
+            _ if service.starts_with("ui.") => self.ask_user(service, &payload).await?,
             _ => self.ask_session(service, &payload).await?,
         };
         Ok(serde_json::to_vec(&json)?)
@@ -329,7 +315,7 @@ impl Bound {
 
     fn service_names(&self) -> Value {
         let of_session = self.asker.as_ref().map(|asker| asker.session.services());
-        let names = SERVICES.iter().copied();
+        let names = SERVICES.into_iter().chain(ui::SERVICES);
         json!(
             names
                 .chain(of_session.into_iter().flatten())

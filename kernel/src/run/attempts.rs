@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use pliant_sdk::message::{AssistantMessage, Message, StopReason};
 use pliant_sdk::{Error, Event};
+use tokio_util::sync::CancellationToken;
 
 use super::RunHost;
 use super::driver::RunDriver;
@@ -56,6 +57,7 @@ impl<H: RunHost> RunDriver<'_, H> {
             (attempts.made, attempts.asked.get())
         };
         let delay = policy.delay(attempt, asked);
+        let given_up = self.host.begin_retry_wait();
         self.emit(Event::AutoRetryStart {
             attempt,
             max_attempts: policy.max_retries,
@@ -68,18 +70,19 @@ impl<H: RunHost> RunDriver<'_, H> {
             return Err(error);
         }
         self.routing().failed(failed);
-        let waited = self.waits(delay).await;
+        let waited = self.waits(delay, &given_up).await;
         if !waited {
             self.end_series(false, Some(CANCELLED.to_owned())).await;
         }
         Ok(waited)
     }
 
-    /// Whether the user lets that time pass.
-    async fn waits(&self, delay: Duration) -> bool {
+    /// Whether the user lets that time pass. He may give up the attempt alone.
+    async fn waits(&self, delay: Duration, given_up: &CancellationToken) -> bool {
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => false,
+            () = given_up.cancelled() => false,
             () = tokio::time::sleep(delay) => true,
         }
     }

@@ -163,6 +163,9 @@ pub trait ModelHost: Send + Sync {
     /// Whether and how failed answers are asked for again.
     fn retry_policy(&self) -> RetryPolicy;
 
+    /// A token by which the user ends the wait that begins now.
+    fn begin_retry_wait(&self) -> CancellationToken;
+
     /// How the conversation of this model is compacted.
     ///
     /// # Errors

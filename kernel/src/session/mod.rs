@@ -21,7 +21,9 @@ mod recall;
 mod run_host;
 mod selection;
 mod services;
+mod standing;
 mod state;
+mod stats;
 mod system_prompt;
 mod tools;
 mod usage;
@@ -39,7 +41,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::host::HostServices;
-use crate::host::actions::{Actions, Asker, CallScope, HostUi};
+use crate::host::actions::{Actions, Asker, CallScope};
+use crate::host::ui::HostUi;
 use crate::models::{Catalog, ModelClient};
 use crate::pipeline::{Prompt, PromptError};
 use crate::prompt::{PromptEdits, PromptOptions};
@@ -56,6 +59,7 @@ pub use model::{Cycled, Direction, Keep, SelectError, SelectOptions};
 pub use queue::Delivery;
 pub use recall::implied_model;
 pub use selection::{DEFAULT_TOOLS, ToolSelection};
+pub use stats::{SessionStats, TokenStats};
 
 use active::ActiveTools;
 use claim::{Claims, Standing};
@@ -79,7 +83,12 @@ pub struct Equipment {
     pub settings: Arc<Settings>,
     /// What the front end shows for plugins.
     pub ui: Arc<dyn HostUi>,
+    /// Called with each session before its handlers hear of it, so that a front end misses nothing.
+    pub opened: Opened,
 }
+
+/// What a front end does with a session that begins, such as subscribing.
+pub type Opened = Arc<dyn Fn(&Session) + Send + Sync>;
 
 impl std::fmt::Debug for Equipment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -177,6 +186,10 @@ struct Shared {
     let_go: AtomicBool,
     /// What handlers, tools and commands are asking it.
     asked: services::UnderWay,
+    /// Subscribers have heard of the beginning of a compaction, and not of its end.
+    compacting: AtomicBool,
+    /// Ends the wait for the next attempt.
+    retry_wait: Mutex<Option<CancellationToken>>,
     subscribers: Subscribers,
     reports: Mutex<Vec<HandlerFailure>>,
     scope: Vec<String>,
@@ -212,10 +225,8 @@ impl Session {
             .map_or(ThinkingLevel::Off, |model| model.clamp_level(level));
         recall::record_start(&mut tree, model.as_ref(), level)?;
         let used = equipment.settings.used();
-        let modes = (
-            used.steering_mode.unwrap_or_default(),
-            used.follow_up_mode.unwrap_or_default(),
-        );
+        let mode = |queue| equipment.settings.queue_mode(queue);
+        let modes = (mode(Delivery::Steer), mode(Delivery::FollowUp));
         let shared = Shared {
             tree: Mutex::new(tree),
             state: Mutex::new(State {
@@ -240,6 +251,8 @@ impl Session {
             hurries: AtomicBool::default(),
             let_go: AtomicBool::default(),
             asked: services::UnderWay::default(),
+            compacting: AtomicBool::default(),
+            retry_wait: Mutex::default(),
             subscribers: Subscribers::default(),
             reports: Mutex::default(),
             scope,
@@ -252,6 +265,7 @@ impl Session {
         shared.equipment.host.settle_here();
         let session = Self(Arc::new(shared));
         session.watch_registry();
+        (session.0.equipment.opened)(&session);
         let mut event = json!({"type": "session_start", "reason": reason});
         if let Some(file) = previous_file {
             event["previousSessionFile"] = json!(file);

@@ -3,18 +3,23 @@
 //! `settings.json` of the user's directory is read once at start; a file that does not parse counts
 //! as empty, is reported, and is never overwritten (`interfaces.md` §5).
 
+mod change;
 mod write;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pliant_sdk::message::ThinkingLevel;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::textfile;
 
 pub use write::write_settings;
+
+pub(crate) use change::queue_key;
+
+use change::Changed;
 
 /// The settings in force. Unknown keys stay reachable through [`Settings::get`].
 #[derive(Debug, Clone, Default)]
@@ -23,6 +28,7 @@ pub struct Settings {
     used: Used,
     /// The user's file; `None` for settings as given.
     path: Option<PathBuf>,
+    changed: Changed,
 }
 
 /// The keys the kernel itself uses, with their defaults. A value of the wrong type reads as unset.
@@ -44,12 +50,6 @@ pub struct Used {
     /// Tools active at the start.
     #[serde(deserialize_with = "or_unset")]
     pub default_tools: Option<Vec<String>>,
-    /// How many queued steering messages enter at once.
-    #[serde(deserialize_with = "or_unset")]
-    pub steering_mode: Option<QueueMode>,
-    /// How many queued follow-up messages enter at once.
-    #[serde(deserialize_with = "or_unset")]
-    pub follow_up_mode: Option<QueueMode>,
     /// Shell of commands.
     #[serde(deserialize_with = "or_unset")]
     pub shell_path: Option<String>,
@@ -71,7 +71,7 @@ pub struct Used {
 }
 
 /// How many queued messages enter at one poll (L8).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueMode {
     /// The oldest.
@@ -124,7 +124,7 @@ impl Settings {
         Self {
             written,
             used,
-            path: None,
+            ..Self::default()
         }
     }
 
@@ -198,10 +198,9 @@ mod tests {
     #[test]
     fn values_of_the_wrong_type_read_as_unset_and_others_stay() {
         let settings = Settings::from_value(
-            json!({"defaultTools": 3, "steeringMode": "all", "retry": {"provider": {"maxRetries": 2}}}),
+            json!({"defaultTools": 3, "retry": {"provider": {"maxRetries": 2}}}),
         );
         assert_eq!(settings.used().default_tools, None);
-        assert_eq!(settings.used().steering_mode, Some(QueueMode::All));
         assert_eq!(settings.get("retry.provider.maxRetries"), &json!(2));
         assert_eq!(settings.get("retry.nothing.here"), &Value::Null);
     }

@@ -135,6 +135,13 @@ impl SessionTree {
         tree
     }
 
+    /// Names the session that this one follows. Only before anything is written.
+    #[must_use]
+    pub fn following(mut self, parent: Option<&Path>) -> Self {
+        self.header.parent_session = parent.map(Path::to_owned);
+        self
+    }
+
     fn starting(
         cwd: &Path,
         id: Option<SessionId>,

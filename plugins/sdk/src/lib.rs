@@ -68,6 +68,7 @@ pub mod virtual_model;
 pub mod host;
 pub mod plugin;
 pub mod session;
+pub mod ui;
 
 #[doc(hidden)]
 pub mod export;

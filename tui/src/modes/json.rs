@@ -1,6 +1,7 @@
 //! JSON mode: the session header, then every event, one object a line (`interfaces.md` §2, §7). A
 //! reader that is slow slows the session and loses nothing; one that is gone ends the run.
 
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -33,8 +34,9 @@ pub async fn run(
     session: &Session,
     prompts: Vec<String>,
     mut signals: Signals,
+    stdout: File,
 ) -> anyhow::Result<u8> {
-    let mut output = Output::start(session.header().line()?, session.subscribe());
+    let mut output = Output::start(stdout, session.header().line()?, session.subscribe());
     let sender = Prompts::to(session);
     let running = async {
         let outcome = sender.run_all(prompts).await;
@@ -82,13 +84,13 @@ struct Output {
 }
 
 impl Output {
-    fn start(mut header: String, events: Subscription) -> Self {
+    fn start(stdout: File, mut header: String, events: Subscription) -> Self {
         if !header.ends_with('\n') {
             header.push('\n');
         }
         let events = Arc::new(Mutex::new(events));
         let taken = Arc::clone(&events);
-        let writer = tokio::task::spawn_blocking(move || write_events(&header, &taken));
+        let writer = tokio::task::spawn_blocking(move || write_events(stdout, &header, &taken));
         Self {
             events,
             writer: Some(writer),
@@ -127,8 +129,8 @@ impl Output {
 }
 
 /// Flushes whenever nothing more is waiting.
-fn write_events(header: &str, events: &Mutex<Subscription>) -> io::Result<()> {
-    let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
+fn write_events(stdout: File, header: &str, events: &Mutex<Subscription>) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(64 << 10, stdout);
     out.write_all(header.as_bytes())?;
     loop {
         let waiting = lock(events).try_recv().ok();

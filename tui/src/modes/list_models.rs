@@ -1,6 +1,7 @@
 //! `--list-models`: the usable models as a table.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 
 use pliant_kernel::models::Catalog;
 use pliant_sdk::Model;
@@ -12,7 +13,7 @@ use crate::say;
 ///
 /// # Errors
 /// When stdout cannot be written.
-pub async fn run(catalog: &Catalog, search: &str) -> anyhow::Result<u8> {
+pub async fn run(catalog: &Catalog, search: &str, output: &File) -> anyhow::Result<u8> {
     if let Some(problem) = catalog.error() {
         say::warning(problem);
     }
@@ -33,7 +34,7 @@ pub async fn run(catalog: &Catalog, search: &str) -> anyhow::Result<u8> {
             )),
         }
     }
-    match print(&models) {
+    match print(&models, output) {
         Ok(()) => Ok(u8::from(catalog.error().is_some())),
         Err(error) => unwritable(&error),
     }
@@ -44,13 +45,14 @@ fn matches(model: &Model, words: &[String]) -> bool {
     words.iter().all(|word| text.contains(word))
 }
 
-fn print(models: &[Model]) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
+fn print(models: &[Model], output: &File) -> std::io::Result<()> {
+    let mut out = BufWriter::new(output);
     if models.is_empty() {
-        return writeln!(
+        writeln!(
             out,
             "No usable model matches. Set a provider's key variable, or add a provider to models.json."
-        );
+        )?;
+        return out.flush();
     }
     let width = |of: fn(&Model) -> &String| {
         models
@@ -78,5 +80,5 @@ fn print(models: &[Model]) -> std::io::Result<()> {
             yes(model.takes_images())
         )?;
     }
-    Ok(())
+    out.flush()
 }

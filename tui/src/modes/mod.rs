@@ -7,45 +7,17 @@ pub mod line;
 pub mod list_models;
 pub mod print;
 mod prompts;
+pub mod rpc;
 pub mod signals;
+mod ui;
 
-use pliant_kernel::host::actions::{HostUi, unavailable};
 use pliant_kernel::session::Subscription;
-use pliant_sdk::host::LogLevel;
+use pliant_sdk::Event;
 use pliant_sdk::message::{Message, StopReason};
-use pliant_sdk::{Error, Event};
 
-use crate::launch::Mode;
 use crate::say;
 
-/// What the modes show for plugins.
-#[derive(Debug)]
-pub struct Ui {
-    shows: bool,
-}
-
-impl Ui {
-    /// Only the line mode has somebody to show things to.
-    pub fn of(mode: Mode) -> Self {
-        Self {
-            shows: mode == Mode::Line,
-        }
-    }
-}
-
-impl HostUi for Ui {
-    fn notify(&self, message: &str, level: LogLevel) -> Result<(), Error> {
-        if !self.shows {
-            return Err(unavailable("ui.notify"));
-        }
-        match level {
-            LogLevel::Error => say::error(message),
-            LogLevel::Warn => say::warning(message),
-            _ => say::note(message),
-        }
-        Ok(())
-    }
-}
+pub use ui::Ui;
 
 /// Why an answer is no success, in a sentence.
 pub fn failure_of(message: &Message) -> Option<String> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pliant_sdk::host::BoxFuture;
 use pliant_sdk::provider::StreamOptions;
 use pliant_sdk::{Error, Model};
+use tokio_util::sync::CancellationToken;
 
 use crate::compaction::CompactionSettings;
 use crate::models::ModelClient;
@@ -65,13 +66,17 @@ impl ModelHost for Arc<Shared> {
         let count = |key: &str| settings.count(&format!("retry.{key}"));
         let default = RetryPolicy::default();
         RetryPolicy {
-            enabled: settings.get("retry.enabled").as_bool().unwrap_or(true),
+            enabled: settings.is_on("retry.enabled").unwrap_or(true),
             max_retries: count("maxRetries")
                 .and_then(|count| u32::try_from(count).ok())
                 .unwrap_or(default.max_retries),
             base_delay_ms: count("baseDelayMs").unwrap_or(default.base_delay_ms),
             max_delay_ms: count("maxAgentDelayMs").unwrap_or(default.max_delay_ms),
         }
+    }
+
+    fn begin_retry_wait(&self) -> CancellationToken {
+        Shared::begin_retry_wait(self)
     }
 
     fn compaction_settings(&self, model: &Model) -> Result<CompactionSettings, Error> {

@@ -36,6 +36,8 @@ impl PluginHost for Arc<Shared> {
     }
 
     async fn publish(&self, event: impl Into<Arc<Event>> + Send) {
+        let event = event.into();
+        self.note(&event);
         self.subscribers.publish(event).await;
     }
 

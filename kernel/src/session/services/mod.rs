@@ -23,7 +23,8 @@ use pliant_sdk::{Error, Model};
 use serde_json::Value;
 
 use super::{Shared, lock};
-use crate::host::actions::{Actions, Ask, CallScope, HostUi};
+use crate::host::actions::{Actions, Ask, CallScope};
+use crate::host::ui::HostUi;
 
 pub(super) use nesting::UnderWay;
 
