@@ -187,8 +187,6 @@ struct Shared {
     let_go: AtomicBool,
     /// What handlers, tools and commands are asking it.
     asked: services::UnderWay,
-    /// Subscribers have heard of the beginning of a compaction, and not of its end.
-    compacting: AtomicBool,
     /// Ends the wait for the next attempt.
     retry_wait: Mutex<Option<CancellationToken>>,
     subscribers: Subscribers,
@@ -252,7 +250,6 @@ impl Session {
             hurries: AtomicBool::default(),
             let_go: AtomicBool::default(),
             asked: services::UnderWay::default(),
-            compacting: AtomicBool::default(),
             retry_wait: Mutex::default(),
             subscribers: Subscribers::default(),
             reports: Mutex::default(),

@@ -20,7 +20,7 @@ pub enum Delivery {
 }
 
 impl Delivery {
-    /// The setting of its mode.
+    /// The setting that says how many messages the queue delivers at a time.
     pub(super) fn setting(self) -> &'static str {
         match self {
             Self::Steer => "steeringMode",

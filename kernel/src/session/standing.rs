@@ -1,8 +1,6 @@
 //! What front ends switch while a session is open, beside model and level: automatic compaction and
 //! retry, how queues deliver, and the wait for the next attempt.
 
-use std::sync::atomic::Ordering;
-
 use pliant_sdk::{Error, Event};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -17,7 +15,7 @@ impl Session {
     /// Whether the conversation is being compacted, in a run or beside it.
     #[must_use]
     pub fn is_compacting(&self) -> bool {
-        self.0.compacting.load(Ordering::Acquire)
+        self.0.claims.is_compacting()
     }
 
     /// Whether the conversation is compacted without being asked.
@@ -92,8 +90,8 @@ impl Shared {
     /// Notes what subscribers are about to hear of.
     pub(super) fn note(&self, event: &Event) {
         match event {
-            Event::CompactionStart { .. } => self.compacting.store(true, Ordering::Release),
-            Event::CompactionEnd { .. } => self.compacting.store(false, Ordering::Release),
+            Event::CompactionStart { .. } => self.claims.set_compacting(true),
+            Event::CompactionEnd { .. } => self.claims.set_compacting(false),
             _ => {}
         }
     }

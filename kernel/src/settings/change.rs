@@ -29,7 +29,8 @@ impl Settings {
     /// How many messages the queue of that key delivers at a time, as it was changed last.
     #[must_use]
     pub fn queue_mode(&self, key: &str) -> QueueMode {
-        serde_json::from_value(self.current(key)).unwrap_or_default()
+        let mode = serde_json::from_value(self.current(key));
+        mode.unwrap_or_default()
     }
 
     /// Changes keys: from now on, and in the user's file if there is one. Blocks while the file is
