@@ -100,8 +100,10 @@ impl KernelOptions {
 /// Why a kernel cannot be started: something named on the command line is not to be had.
 #[derive(Debug, ThisError)]
 pub enum BootError {
+    /// A plugin that was named does not load.
     #[error("{0}")]
     Plugin(#[from] LoadError),
+    /// A path that was named does not exist.
     #[error("{0}")]
     Resource(#[from] MissingResource),
 }
