@@ -42,6 +42,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("abi_stable", &["plugins/abi"]),
     ("anyhow", &["tui", "tests"]),
     ("clap", &["tui"]),
+    ("clap_complete", &["tui"]),
     ("crossterm", &["tui"]),
     ("ratatui", &["tui"]),
     ("reqwest", &["kernel"]),
@@ -54,6 +55,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
 const MODULES: &[(&str, &[&str])] = &[
     ("agent", &[]),
     ("tree", &[]),
+    ("export", &["tree"]),
     ("registry", &[]),
     ("textfile", &[]),
     ("environment", &[]),
@@ -100,6 +102,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "pipeline",
             "run",
             "compaction",
+            "export",
             "tree",
             "agent",
             "registry",

@@ -79,6 +79,8 @@ pub mod resources;
 
 pub mod tree;
 
+pub mod export;
+
 pub mod registry;
 
 pub mod dylib;

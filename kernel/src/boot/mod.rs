@@ -31,7 +31,7 @@ use crate::environment::Environment;
 use crate::host::HostServices;
 use crate::host::ui::{HostUi, NoUi};
 use crate::models::{Catalog, Credentials, CustomModels, ModelClient};
-use crate::registry::{Kind, Rank, Registry, Source};
+use crate::registry::{FlagValues, Kind, Rank, Registry, Source};
 use crate::resources::{MissingResource, ResourceOptions, Resources};
 use crate::session::{Equipment, Opened, ToolSelection};
 use crate::settings::Settings;
@@ -45,6 +45,10 @@ pub struct KernelOptions {
     pub agent_dir: PathBuf,
     /// The running program; plugins are looked for beside it.
     pub program: Option<PathBuf>,
+    /// Where sessions are, instead of where the environment and the settings say.
+    pub session_dir: Option<PathBuf>,
+    /// AGENTS.md and its relatives stay out of the prompt.
+    pub no_context_files: bool,
     /// Plugins named on the command line.
     pub plugins: Vec<PathBuf>,
     /// Which tools; plugins whose tools are not wanted are not loaded.
@@ -83,6 +87,8 @@ impl KernelOptions {
             cwd,
             agent_dir,
             program: None,
+            session_dir: None,
+            no_context_files: false,
             plugins: Vec::new(),
             tools: ToolSelection::default(),
             resources: ResourceOptions::default(),
@@ -113,6 +119,7 @@ pub struct Kernel {
     options: KernelOptions,
     settings: Arc<Settings>,
     registry: Arc<Registry>,
+    flags: Arc<FlagValues>,
     host: Arc<HostServices>,
     catalog: Arc<Catalog>,
     client: Arc<ModelClient>,
@@ -162,7 +169,8 @@ impl Kernel {
         } = find(&options)?;
         let mut failures: Vec<String> = problems.iter().map(ToString::to_string).collect();
 
-        let host = host_services(&options, &settings, &registry, &credentials, &found);
+        let flags = Arc::new(FlagValues::default());
+        let host = host_services(&options, &settings, &registry, &credentials, &found, &flags);
         let plugin_host = Arc::new(plugin_host(&options, &settings, &host));
         for plugin in found {
             let named = plugin.rank == Rank::CommandLine;
@@ -188,6 +196,7 @@ impl Kernel {
             options,
             settings,
             registry,
+            flags,
             host,
             catalog: Arc::new(catalog),
             client: Arc::new(client),
@@ -203,6 +212,12 @@ impl Kernel {
     #[must_use]
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
+    }
+
+    /// What the user gives for the flags of extensions; a front end sets it when these are loaded.
+    #[must_use]
+    pub fn flags(&self) -> &FlagValues {
+        &self.flags
     }
 
     /// Services for sources that a front end brings.

@@ -74,7 +74,16 @@ impl Runtime {
     pub async fn switch_session(&self, file: &Path) -> Result<Option<Session>, OpenError> {
         // A word without a slash would be taken for an id.
         let file = self.session().cwd().join(file).display().to_string();
-        self.switch(self.earlier(SessionChoice::Named(file))).await
+        self.open(SessionChoice::Named(file)).await
+    }
+
+    /// Another session in the place of the current one, with the model and the level that it had.
+    /// `None` as above.
+    ///
+    /// # Errors
+    /// Why the session stays.
+    pub async fn open(&self, session: SessionChoice) -> Result<Option<Session>, OpenError> {
+        self.switch(self.earlier(session)).await
     }
 
     /// A copy of a session's file among those of this directory, opened in the place of the current one;

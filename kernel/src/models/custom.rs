@@ -159,6 +159,11 @@ impl CustomProvider {
         }
         for model in &mut base {
             add_headers(model, self.headers.as_ref());
+            if let Some(bearer) = self.auth_header {
+                // A switch like the others: the wire says in which header the host puts the key.
+                let compat = model.compat.get_or_insert_default();
+                compat.insert("authHeader".to_owned(), Value::Bool(bearer));
+            }
         }
         (base, problems)
     }

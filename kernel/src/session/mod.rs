@@ -9,6 +9,7 @@ mod custom;
 mod disk;
 mod entering;
 mod events;
+mod export;
 mod leaving;
 mod model;
 mod name;

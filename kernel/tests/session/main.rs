@@ -14,6 +14,7 @@ mod compaction;
 mod compaction_hooks;
 mod context;
 mod embedding;
+mod export;
 mod messages;
 mod misbehaving;
 mod models;

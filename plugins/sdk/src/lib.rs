@@ -60,6 +60,7 @@ pub mod event;
 pub mod hook;
 
 pub mod command;
+pub mod flag;
 pub mod history;
 pub mod loadout;
 pub mod provider;
