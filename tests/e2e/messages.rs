@@ -126,6 +126,33 @@ fn arguments_that_are_missing_or_broken_are_an_answer_to_the_model() {
 }
 
 #[test]
+fn a_call_that_comes_twice_runs_once() {
+    // P09
+    let event = |data: Value| {
+        let name = data["type"].as_str().unwrap_or_default();
+        format!("event: {name}\ndata: {data}\n\n")
+    };
+    let call = |index: u64| {
+        let block = json!({"type": "tool_use", "id": "same", "name": "bash",
+            "input": {"command": "echo ran >> log"}});
+        let opens = json!({"type": "content_block_start", "index": index, "content_block": block});
+        event(opens) + &event(json!({"type": "content_block_stop", "index": index}))
+    };
+    let ends = json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}});
+    let stream = event(json!({"type": "message_start", "message": {"id": "m", "model": MODEL}}))
+        + &call(0)
+        + &call(1)
+        + &event(ends)
+        + &event(json!({"type": "message_stop"}));
+    let server = ModelServer::start([reply::raw(&stream), reply::text("Done.")]);
+    let home = TempHome::with_messages_model(&server);
+    home.prompt("Do it.").run().success();
+    assert_eq!(home.read("log"), "ran\n");
+    let requests = server.finish();
+    assert_eq!(blocks(&requests[1].body, "user", 1).len(), 1);
+}
+
+#[test]
 fn failures_that_pass_are_tried_again() {
     // L21, R6, P07
     for (kind, failure) in failures::passing() {
@@ -309,6 +336,31 @@ fn models_of_two_wires_take_turns_in_one_session() {
         ids.map(|id| requests[number].tool_result(&id).is_some())
     };
     assert_eq!((results(4), results(5)), ([true, true], [true, true]));
+}
+
+#[test]
+fn a_wire_that_nobody_asks_is_not_loaded() {
+    // G14
+    let server = ModelServer::start([reply::text("Yes."), reply::text("Yes.")]);
+    let home = two_services(&server);
+    for (provider, wire) in [
+        (PROVIDER, "openai-completions"),
+        ("other", "anthropic-messages"),
+    ] {
+        let run = home
+            .pliant()
+            .args(["--provider", provider, "--model", MODEL]);
+        let run = run.args(["--no-tools", "-p", "Well?", "--log-file", "log"]);
+        run.env("PLIANT_LOG", "pliant=debug").run().success();
+        let log = home.read("log");
+        let loaded: Vec<&str> = log
+            .lines()
+            .filter_map(|line| line.split_once("loaded plugin=")?.1.split(' ').next())
+            .collect();
+        assert_eq!(loaded, [wire]);
+        std::fs::remove_file(home.project_dir().join("log")).expect("the log is there");
+    }
+    server.finish();
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use pliant_sdk::Error;
 use pliant_sdk::message::ThinkingLevel;
+use pliant_sdk::virtual_model::VIRTUAL_API;
 use thiserror::Error as ThisError;
 
 use super::sessions::is_path;
@@ -192,6 +193,12 @@ impl Kernel {
             }
             choice => Some(choice?),
         };
+        if let Some(choice) = choice
+            .as_ref()
+            .filter(|choice| choice.model.api != VIRTUAL_API)
+        {
+            self.catalog.give_key_to(&choice.model.provider);
+        }
         let level = match &choice {
             Some(choice) => self.choose_level(&open, choice, &tree),
             None => ThinkingLevel::Off,
