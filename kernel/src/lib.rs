@@ -9,8 +9,11 @@
 //! by generations of sources, and reach the world through [`host`] services.
 
 pub mod boot;
+pub mod environment;
+pub mod jsonfile;
 pub mod settings;
 pub mod textfile;
+pub mod trust;
 
 pub mod session;
 

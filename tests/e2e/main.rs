@@ -2,6 +2,7 @@
 
 mod abi;
 mod bad_input;
+mod beside_pi;
 mod compaction;
 mod export;
 mod guide;
@@ -17,7 +18,9 @@ mod retry;
 mod scripts;
 mod session;
 mod session_command;
+mod settings;
 mod signals;
 mod stdout;
 mod tools;
+mod trust;
 mod unruly;

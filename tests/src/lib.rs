@@ -29,6 +29,8 @@ use serde_json::{Value, json};
 pub mod failures;
 pub mod histories;
 pub mod model_server;
+pub mod recorded;
+pub mod rehearsal;
 pub mod replay;
 pub mod reply;
 pub mod table;

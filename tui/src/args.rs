@@ -22,7 +22,8 @@ use crate::say;
     version,
     disable_version_flag = true,
     args_override_self = true,
-    after_help = "Stored sessions: pliant session list, show, export, doctor, import, rm (pliant session --help)."
+    after_help = "Stored sessions: pliant session list, show, export, doctor, import, rm (pliant session --help).\n\
+        Taking things over from pi: pliant config import-pi, pliant auth import-pi."
 )]
 pub struct Args {
     /// Answer the prompt, print the answer and exit.
@@ -125,6 +126,14 @@ pub struct Args {
     #[arg(long)]
     pub no_prompt_templates: bool,
 
+    /// Use the project's own files (.pliant) in this run.
+    #[arg(short = 'a', long, overrides_with = "no_approve")]
+    pub approve: bool,
+
+    /// Leave the project's own files out in this run.
+    #[arg(long, overrides_with = "approve")]
+    pub no_approve: bool,
+
     /// Load a native plugin.
     #[arg(long, value_name = "FILE")]
     pub plugin: Vec<PathBuf>,
@@ -160,7 +169,8 @@ pub enum OutputMode {
 }
 
 /// Short options of more than one letter, which are part of the interface (`interfaces.md` §1.2).
-const LONG_SHORTS: [(&str, &str); 6] = [
+const LONG_SHORTS: [(&str, &str); 7] = [
+    ("-na", "--no-approve"),
     ("-ne", "--no-extensions"),
     ("-np", "--no-prompt-templates"),
     ("-ns", "--no-skills"),
@@ -208,7 +218,7 @@ impl Args {
             templates: self.prompt_template.clone(),
             no_templates: self.no_prompt_templates,
             home: std::env::home_dir(),
-            no_pi: false,
+            ..ResourceOptions::default()
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use pliant_kernel::environment::Environment;
 use pliant_kernel::registry::{Generation, Rank, Source};
 use pliant_kernel::session::Session;
 use pliant_kernel::{Kernel, KernelOptions, OpenOptions, textfile};
@@ -16,8 +17,8 @@ use crate::args::{Args, OutputMode};
 use crate::held;
 use crate::modes::signals::{OnInterrupt, Signals};
 use crate::modes::{self, Ui, rpc};
-use crate::say;
 use crate::stdout::{self, Claimed};
+use crate::{say, trust};
 
 /// Runs what was asked for and answers the exit status.
 ///
@@ -33,6 +34,8 @@ pub async fn run(args: &Args) -> anyhow::Result<u8> {
     let cwd = working_dir()?;
     let agent_dir = agent_dir()?;
     let mut options = KernelOptions::new(cwd, agent_dir);
+    options.environment = Environment::of_process();
+    options.trust = trust::policy(args, mode);
     options.program = std::env::current_exe().ok();
     options.plugins.clone_from(&args.plugin);
     options.tools = args.tool_selection();
@@ -92,13 +95,12 @@ async fn boot(args: &Args, options: KernelOptions, mode: Mode) -> anyhow::Result
     if args.api_key.is_some() && args.model.is_none() {
         bail!("--api-key needs --model: a key goes to one service only. Name the model it is for.");
     }
-    let agent_dir = options.agent_dir.clone();
     let kernel = Kernel::boot(options)?;
     for warning in kernel.warnings() {
         say::warning(warning);
     }
     let mut failures = kernel.failures().to_vec();
-    publish_scripts(&kernel, args, &agent_dir, &mut failures).await?;
+    publish_scripts(&kernel, args, &mut failures).await?;
     judge(&failures, mode)?;
     check_tools(&kernel, args)?;
     for diagnostic in kernel.registry().snapshot().diagnostics() {
@@ -242,37 +244,32 @@ pub fn working_dir() -> anyhow::Result<PathBuf> {
 /// # Errors
 /// When there is no home.
 pub fn agent_dir() -> anyhow::Result<PathBuf> {
-    let set = ["PLIANT_AGENT_DIR", "PLIANT_CODING_AGENT_DIR"]
-        .iter()
-        .find_map(std::env::var_os);
-    let dir = match set.filter(|dir| !dir.is_empty()) {
-        Some(dir) => PathBuf::from(dir),
-        None => match std::env::home_dir() {
-            Some(home) => home.join(".pliant").join("agent"),
-            None => bail!(
-                "There is no home directory. Set PLIANT_AGENT_DIR to a directory for pliant's files."
-            ),
-        },
-    };
-    Ok(std::path::absolute(dir)?)
+    match Environment::of_process().agent_dir() {
+        Some(dir) => Ok(std::path::absolute(dir)?),
+        None => bail!(
+            "There is no home directory. Set PLIANT_AGENT_DIR to a directory for pliant's files."
+        ),
+    }
 }
 
-/// The scripts that ship, the user's own, and those named on the command line, which must load.
+/// The scripts that ship, those of the user and of a trusted project, and those named on the command
+/// line, which must load.
 async fn publish_scripts(
     kernel: &Kernel,
     args: &Args,
-    agent_dir: &Path,
     failures: &mut Vec<String>,
 ) -> anyhow::Result<()> {
     let own = if args.no_extensions {
         Vec::new()
     } else {
-        scripts_in(&agent_dir.join("extensions"))
+        let (files, problems) = kernel.extension_files("rhai");
+        problems.iter().for_each(say::warning);
+        files
     };
     let shipped = shipped_extensions()
         .into_iter()
         .map(|shipped| Ok(shipped.into()));
-    let scripts = shipped.chain(own.iter().map(|path| Script::read(path, Rank::User)));
+    let scripts = shipped.chain(own.iter().map(|(path, rank)| Script::read(path, *rank)));
     let mut generations = Vec::new();
     for script in scripts.collect::<Vec<_>>() {
         let loaded = match script {
@@ -289,21 +286,6 @@ async fn publish_scripts(
     }
     kernel.registry().publish_all(generations);
     Ok(())
-}
-
-/// The Rhai files of a directory, in the order of their names.
-fn scripts_in(directory: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let is_script = |path: &PathBuf| {
-        path.extension()
-            .is_some_and(|extension| extension == "rhai")
-    };
-    let mut paths: Vec<PathBuf> = entries
-        .map(|entry| entry.path())
-        .filter(is_script)
-        .collect();
-    paths.sort();
-    paths
 }
 
 async fn load(kernel: &Kernel, script: Script) -> anyhow::Result<Arc<dyn Generation>> {

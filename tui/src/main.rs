@@ -1,21 +1,33 @@
 //! pliant: parse the command line, boot the kernel, choose the mode, exit.
 
 mod args;
+mod auth_command;
+mod config_command;
 mod export;
 mod held;
 mod launch;
 mod modes;
+mod pi;
 mod say;
 mod session_command;
 mod stdout;
+mod trust;
 
 use std::process::ExitCode;
 
 use args::Args;
+use auth_command::AuthCommand;
+use config_command::ConfigCommand;
 use session_command::SessionCommand;
 
 fn main() -> ExitCode {
     if let Some(command) = SessionCommand::of_process() {
+        return ExitCode::from(status(command.run()));
+    }
+    if let Some(command) = ConfigCommand::of_process() {
+        return ExitCode::from(status(command.run()));
+    }
+    if let Some(command) = AuthCommand::of_process() {
         return ExitCode::from(status(command.run()));
     }
     let args = Args::of_process();

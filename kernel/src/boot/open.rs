@@ -9,9 +9,9 @@ use pliant_sdk::message::ThinkingLevel;
 use thiserror::Error as ThisError;
 
 use super::sessions::is_path;
-use super::{Kernel, NoSession, SessionFolders};
+use super::{Kernel, KernelOptions, NoSession, SessionFolders};
 use crate::models::{ModelError, ModelWish};
-use crate::prompt::{PromptOptions, context_files};
+use crate::prompt::{PromptFiles, PromptOptions, context_files};
 use crate::run::repair_notice;
 use crate::session::{Session, SessionStart};
 use crate::tree::{self, EntryKind, Ids, Lease, SessionTree, SyncPolicy, TreeError};
@@ -62,6 +62,16 @@ pub enum OpenError {
         id: String,
         /// Where the session works.
         cwd: PathBuf,
+    },
+    #[error(
+        "The session {id} is pi's. Copy it to this directory with --fork {id}, or go on with it in its place with --session {}.",
+        file.display()
+    )]
+    OfPi {
+        /// What was asked for.
+        id: String,
+        /// Its file.
+        file: PathBuf,
     },
     #[error(
         "The session belongs to {}, which is not there any more. Restore the directory, or take the conversation to this one with --fork {}.",
@@ -170,10 +180,12 @@ impl Kernel {
             tree.write_out()?;
             notices.extend(tree.take_notices());
         }
+        let agent_dir = &self.options.agent_dir;
+        let files = PromptFiles::read(agent_dir, self.trusted_project(), &mut notices);
         let prompt = PromptOptions {
-            custom: open.system_prompt,
-            addendum: open.append_system_prompt,
-            context_files: context_files(&self.options.agent_dir, &cwd),
+            custom: open.system_prompt.or(files.custom),
+            addendum: open.append_system_prompt.or(files.addendum),
+            context_files: context_files(agent_dir, &cwd, &mut notices),
             resources: Arc::clone(&self.resources),
             cwd: cwd.display().to_string(),
         };
@@ -268,6 +280,12 @@ impl Kernel {
         path: &Path,
         folders: &SessionFolders,
     ) -> Result<(), OpenError> {
+        if folders.is_of_pi(path) {
+            return Err(OpenError::OfPi {
+                id: id.to_owned(),
+                file: path.to_owned(),
+            });
+        }
         if folders.only_of().is_none() && path.parent() == Some(&*folders.here()) {
             return Ok(());
         }
@@ -288,7 +306,13 @@ impl Kernel {
     }
 
     pub(super) fn session_folders(&self) -> SessionFolders {
-        SessionFolders::new(&self.options.agent_dir, &self.options.cwd, &self.settings)
+        let KernelOptions {
+            agent_dir,
+            cwd,
+            environment,
+            ..
+        } = &self.options;
+        SessionFolders::new(agent_dir, cwd, &self.settings, environment)
     }
 }
 

@@ -11,7 +11,7 @@ use pliant_sdk::{Error, Model};
 
 use super::credentials::Credentials;
 use super::custom::CustomModels;
-use crate::registry::{Registered, Registry};
+use crate::registry::{Rank, Registered, Registry};
 
 /// Asks a registered provider for its models; the kernel knows how a call is made.
 pub type ModelAsker = Box<
@@ -212,16 +212,35 @@ impl Catalog {
         Ok(None)
     }
 
-    /// The models that can be paid for.
+    /// The models that can be paid for. What ships with pliant for those who have none is among them
+    /// only where there are no others.
     ///
     /// # Errors
     /// When a provider cannot be asked.
     pub async fn available(&self) -> Result<Vec<Model>, Error> {
+        let mut usable = self.providers();
+        usable.retain(|id| self.usable(id));
+        let (stand_ins, others): (Vec<_>, Vec<_>) =
+            usable.into_iter().partition(|id| self.stands_in(id));
         let mut available = Vec::new();
-        for provider in self.providers().iter().filter(|id| self.usable(id)) {
-            available.extend(self.models(provider).await?.0);
+        for providers in [others, stand_ins] {
+            if !available.is_empty() {
+                break;
+            }
+            for provider in providers {
+                available.extend(self.models(&provider).await?.0);
+            }
         }
         Ok(available)
+    }
+
+    /// Whether the provider is there for those who have no other.
+    fn stands_in(&self, provider: &str) -> bool {
+        let snapshot = self.registry.snapshot();
+        let registered = snapshot.provider(provider);
+        registered.is_some_and(|registered| {
+            registered.spec.keyless && registered.source().rank == Rank::BuiltIn
+        })
     }
 }
 

@@ -11,6 +11,7 @@ use pliant_sdk::Error;
 use serde_json::Value;
 
 use super::custom::CustomModels;
+use crate::environment::Environment;
 use crate::textfile;
 
 /// Shorter "keys" (`none`, `x`) are words that texts may hold for other reasons.
@@ -72,6 +73,7 @@ pub struct Credentials {
     given: Option<String>,
     stored: HashMap<String, Value>,
     written: HashMap<String, String>,
+    environment: Environment,
     /// Keys that were given out, so that none of them is shown.
     used: Mutex<HashSet<String>>,
 }
@@ -95,6 +97,7 @@ impl Credentials {
         agent_dir: &Path,
         custom: &CustomModels,
         given: Option<String>,
+        environment: &Environment,
     ) -> (Self, Option<String>) {
         let path = agent_dir.join("auth.json");
         let (stored, problem) = match textfile::read(&path) {
@@ -127,6 +130,7 @@ impl Credentials {
                 given,
                 stored,
                 written,
+                environment: environment.clone(),
                 used: Mutex::default(),
             },
             problem,
@@ -141,7 +145,7 @@ impl Credentials {
         }
         match self.source(provider, env) {
             Source::None => false,
-            Source::Text(text) => text.starts_with('!') || expand(&text).is_some(),
+            Source::Text(text) => text.starts_with('!') || self.expand(&text).is_some(),
         }
     }
 
@@ -197,7 +201,7 @@ impl Credentials {
         if let Some(command) = text.strip_prefix('!') {
             return run(provider, command).await.map(Some);
         }
-        match expand(&text) {
+        match self.expand(&text) {
             Some(key) => Ok(Some(key)),
             None => Err(Error::failed(format!(
                 "The key of \"{provider}\" names an environment variable that is not set ({}). Set it, or write the key itself.",
@@ -218,10 +222,12 @@ impl Credentials {
         if let Some(written) = self.written.get(provider) {
             return Source::Text(written.clone());
         }
-        let set = env
-            .iter()
-            .find(|name| std::env::var(name).is_ok_and(|value| !value.trim().is_empty()));
+        let set = env.iter().find(|name| self.environment.get(name).is_some());
         set.map_or(Source::None, |name| Source::Text(format!("${{{name}}}")))
+    }
+
+    fn expand(&self, text: &str) -> Option<String> {
+        expand(text, &self.environment)
     }
 }
 
@@ -231,7 +237,7 @@ enum Source {
 }
 
 /// Replaces `$NAME` and `${NAME}`; `None` when one is missing. `$$` and `$!` are literal (§8.3).
-fn expand(text: &str) -> Option<String> {
+fn expand(text: &str, environment: &Environment) -> Option<String> {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find('$') {
@@ -244,11 +250,7 @@ fn expand(text: &str) -> Option<String> {
             out.push('!');
             rest = after;
         } else if let Some((name, after)) = variable(rest) {
-            out.push_str(
-                &std::env::var(name)
-                    .ok()
-                    .filter(|value| !value.trim().is_empty())?,
-            );
+            out.push_str(environment.get(name)?);
             rest = after;
         } else {
             out.push('$');

@@ -43,15 +43,21 @@ pub struct CustomProvider {
 }
 
 impl CustomModels {
-    /// Reads the file; a missing one is empty.
+    /// Reads the file, or where there is none, that in pi's directory (`interfaces.md` §3.1); nothing is
+    /// written there.
     #[must_use]
-    pub fn load(agent_dir: &Path) -> Self {
-        let path = agent_dir.join("models.json");
-        match textfile::read(&path) {
-            Ok(text) => Self::parse(&text, &path.display().to_string()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::default(),
-            Err(error) => Self::broken(&path.display().to_string(), &error.to_string()),
+    pub fn load(agent_dir: &Path, pi_dir: Option<&Path>) -> Self {
+        for folder in std::iter::once(agent_dir).chain(pi_dir) {
+            let path = folder.join("models.json");
+            match textfile::read(&path) {
+                Ok(text) => return Self::parse(&text, &path.display().to_string()),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    return Self::broken(&path.display().to_string(), &error.to_string());
+                }
+            }
         }
+        Self::default()
     }
 
     /// Reads the text: JSON with comments and trailing commas.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use indexmap::IndexMap;
 use pliant_sdk::Error;
@@ -17,7 +18,7 @@ use serde::de::DeserializeOwned;
 
 use super::generation::{Contribution, Generation, Kind, Rank, Source};
 use super::hook::{BUS_PREFIX, HandlerSpec, HookPoint};
-use super::lifetime::WithGeneration;
+use super::lifetime::with_generation;
 
 /// A registered thing and the generation that runs it.
 pub struct Registered<S> {
@@ -25,6 +26,8 @@ pub struct Registered<S> {
     pub spec: S,
     id: u32,
     generation: Arc<dyn Generation>,
+    /// Failures in a row, where these are counted.
+    pub(super) strikes: AtomicU32,
 }
 
 impl<S: fmt::Debug> fmt::Debug for Registered<S> {
@@ -46,7 +49,7 @@ impl<S> Registered<S> {
     /// Lends services to the code of this: they end when its generation does.
     #[must_use]
     pub fn lend(&self, services: Arc<dyn Services>) -> Arc<dyn Services> {
-        Arc::new(WithGeneration::new(services, &self.generation))
+        with_generation(services, &self.generation)
     }
 
     /// Runs an operation; JSON in and out as bytes.
@@ -332,6 +335,7 @@ fn registered<S>(
         spec,
         id: item.id,
         generation: Arc::clone(generation),
+        strikes: AtomicU32::new(0),
     })
 }
 

@@ -7,6 +7,7 @@ mod driver;
 mod prepare;
 
 mod after;
+mod attempts;
 mod boundary;
 mod compact;
 mod retry;

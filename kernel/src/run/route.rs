@@ -186,7 +186,7 @@ async fn ask<H: RunHost>(
     let services = registered.lend(host.services(registered.source()));
     let ctx = call_ctx(services, cancel.clone());
     let asked = registered.invoke::<Route>("route", request, ctx);
-    let answer = match host.handler_limit() {
+    let answer = match host.patience(cancel).limit {
         Some(limit) => timeout(limit, asked).await.map_err(|_| {
             let ms = limit.as_millis();
             refused(format!("did not say within {ms} ms who answers for it."))

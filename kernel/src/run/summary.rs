@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{RetryPolicy, RunHost, Selection, hooks, route};
 use crate::agent::Answer;
 use crate::compaction::summarize;
-use crate::models::ModelRequest;
+use crate::models::{AskedDelay, ModelRequest};
 use crate::tree::{EntryBody, Ids, UsageEntry};
 
 /// Events of an answer that are taken, and thrown away, at once.
@@ -47,6 +47,7 @@ pub(super) struct Summarizer<'a, H> {
     policy: RetryPolicy,
     purpose: Purpose,
     spent: Option<Usage>,
+    asked: AskedDelay,
 }
 
 impl<'a, H: RunHost> Summarizer<'a, H> {
@@ -58,6 +59,7 @@ impl<'a, H: RunHost> Summarizer<'a, H> {
             policy: host.retry_policy(),
             purpose,
             spent: None,
+            asked: AskedDelay::default(),
         }
     }
 
@@ -123,7 +125,7 @@ impl<'a, H: RunHost> Summarizer<'a, H> {
 
     /// Waits for the next attempt; false when the user does not want to.
     async fn wait(&self, attempt: u32, failed: AssistantMessage) -> bool {
-        let delay = self.policy.delay(attempt);
+        let delay = self.policy.delay(attempt, self.asked.get());
         let scheduled = Event::SummarizationRetryScheduled {
             attempt,
             max_attempts: self.policy.max_retries,
@@ -203,6 +205,7 @@ impl<'a, H: RunHost> Summarizer<'a, H> {
             model: model.clone(),
             conversation: None,
             now_ms,
+            asked: self.asked.clone(),
         }
     }
 }

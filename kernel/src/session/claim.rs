@@ -27,7 +27,7 @@ struct Place {
     /// What arrived while a run settled, in order.
     deferred: VecDeque<Asked>,
     /// The session ends; nobody else gets it.
-    closed: bool,
+    ending: bool,
 }
 
 #[derive(Debug, Default)]
@@ -114,7 +114,7 @@ impl Claimed {
     pub(super) fn run_again(&mut self) -> Result<(), PromptError> {
         {
             let mut place = self.claims.place();
-            if place.closed {
+            if place.ending {
                 return Err(PromptError::Closed);
             }
             self.cancel = match &place.holder {
@@ -190,7 +190,7 @@ impl Claims {
     /// When prompts are refused now.
     pub(super) fn pass(self: &Arc<Self>) -> Result<Passing, PromptError> {
         let mut place = self.place();
-        if place.closed {
+        if place.ending {
             return Err(PromptError::Closed);
         }
         if let Some(refusal) = place.standing().refusal() {
@@ -215,7 +215,7 @@ impl Claims {
     /// or if the session ends with it.
     pub(super) fn defer(&self, asked: Asked) -> Option<Asked> {
         let mut place = self.place();
-        if place.closed || !matches!(place.holder, Holder::Settling(_)) {
+        if place.ending || !matches!(place.holder, Holder::Settling(_)) {
             return Some(asked);
         }
         place.deferred.push_back(asked);
@@ -239,7 +239,7 @@ impl Claims {
 
     /// From here on nothing new begins.
     pub(super) fn close(&self) {
-        self.place().closed = true;
+        self.place().ending = true;
     }
 
     /// Asks whatever has the session to stop.
@@ -260,7 +260,7 @@ impl Claims {
 
     /// Whether the session ends, or has ended.
     pub(super) fn is_closed(&self) -> bool {
-        self.place().closed
+        self.place().ending
     }
 
     /// Returns when no run is settling.
@@ -292,7 +292,7 @@ impl Place {
             Holder::Settling(_) => Standing::Settling,
             Holder::Compaction(_) => Standing::Compacting,
             Holder::Navigation(_) => Standing::Navigating,
-            Holder::Nobody if self.closed => Standing::Closed,
+            Holder::Nobody if self.ending => Standing::Closed,
             Holder::Nobody => Standing::Free,
         }
     }

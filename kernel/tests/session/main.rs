@@ -27,6 +27,7 @@ mod replacement;
 mod requests;
 mod services;
 mod start;
+mod stopping;
 mod tools;
 mod turns;
 mod virtual_models;

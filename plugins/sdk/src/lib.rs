@@ -77,6 +77,7 @@ mod lenient;
 
 pub mod partial_json;
 pub mod sse;
+pub mod wire;
 
 pub mod truncation;
 pub mod utf8;

@@ -31,6 +31,9 @@ pub async fn run(session: &Session, prompts: Vec<String>, signals: Signals) -> a
     };
     talk.greet();
     let status = talk.until_the_end(prompts).await;
+    if status.as_ref().is_ok_and(|status| *status != 0) {
+        session.hurry();
+    }
     let closing = session.close("quit");
     match status {
         Ok(0) => closing.await,

@@ -15,6 +15,7 @@ use std::path::Path;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use pliant_kernel::boot::SessionFolders;
+use pliant_kernel::environment::Environment;
 use pliant_kernel::settings::Settings;
 use pliant_kernel::tree::{Damage, iso_from_ms};
 
@@ -81,9 +82,16 @@ impl SessionCommand {
 pub fn folders() -> anyhow::Result<SessionFolders> {
     let cwd = launch::working_dir()?;
     let agent_dir = launch::agent_dir()?;
-    let (settings, problem) = Settings::load(&agent_dir);
-    problem.iter().for_each(say::warning);
-    Ok(SessionFolders::new(&agent_dir, &cwd, &settings))
+    let (settings, problems) = Settings::load(&agent_dir);
+    problems.iter().for_each(say::warning);
+    let settings = settings.with_untrusted_project(&cwd);
+    let environment = Environment::of_process();
+    Ok(SessionFolders::new(
+        &agent_dir,
+        &cwd,
+        &settings,
+        &environment,
+    ))
 }
 
 /// Writes the result. A program gets it as it is; a terminal must not be told what to do by what is
