@@ -1,14 +1,13 @@
 //! Opening a session that another process may have: at a terminal the user is asked what to do, else
 //! the options say it, or it fails (`kernel.md` S18).
 
-use std::io::{BufRead, Write};
-
 use anyhow::bail;
 use pliant_kernel::session::Session;
 use pliant_kernel::tree::TreeError;
 use pliant_kernel::{Kernel, OpenError, OpenOptions, SessionChoice, WhenHeld};
 
 use crate::launch::Mode;
+use crate::resume::ask;
 use crate::say;
 
 /// Opens a session.
@@ -27,6 +26,9 @@ pub async fn open(kernel: &Kernel, options: OpenOptions, mode: Mode) -> anyhow::
     };
     let held = match kernel.open_session(first).await {
         Err(OpenError::Tree(error @ TreeError::Held { .. })) => error,
+        Err(error @ OpenError::Elsewhere { .. }) if mode == Mode::Line => {
+            return fork_here(kernel, options, &error).await;
+        }
         opened => return Ok(opened?),
     };
     let TreeError::Held { path, .. } = &held else {
@@ -35,7 +37,7 @@ pub async fn open(kernel: &Kernel, options: OpenOptions, mode: Mode) -> anyhow::
     let file = path.display().to_string();
     let (session, when_held) = match (asked, mode) {
         (WhenHeld::Wait, _) => (options.session, WhenHeld::Wait),
-        (_, Mode::Line) => match ask(&held)? {
+        (_, Mode::Line) => match what_now(&held)? {
             Choice::Wait => (options.session, WhenHeld::Wait),
             Choice::Read => (options.session, WhenHeld::Read),
             Choice::Fork => (SessionChoice::ForkOf(file), WhenHeld::Refuse),
@@ -54,6 +56,27 @@ pub async fn open(kernel: &Kernel, options: OpenOptions, mode: Mode) -> anyhow::
     Ok(kernel.open_session(options).await?)
 }
 
+/// Takes a session of another directory along, if that is wanted (`interfaces.md` §1.2).
+async fn fork_here(
+    kernel: &Kernel,
+    options: OpenOptions,
+    elsewhere: &OpenError,
+) -> anyhow::Result<Session> {
+    let SessionChoice::Named(name) = options.session else {
+        bail!("{elsewhere}");
+    };
+    say::warning(elsewhere);
+    match ask("Copy it to this directory [y/N]? ")?.as_deref() {
+        Some("y" | "yes") => {}
+        _ => bail!("The session was not opened."),
+    }
+    let options = OpenOptions {
+        session: SessionChoice::ForkOf(name),
+        ..options
+    };
+    Ok(kernel.open_session(options).await?)
+}
+
 enum Choice {
     Wait,
     Read,
@@ -61,20 +84,15 @@ enum Choice {
     Leave,
 }
 
-fn ask(held: &TreeError) -> anyhow::Result<Choice> {
+fn what_now(held: &TreeError) -> anyhow::Result<Choice> {
     say::warning(held);
     loop {
-        let mut out = std::io::stdout().lock();
-        write!(
-            out,
-            "[w]ait, [f]ork into a new session, [r]ead without storing, or [q]uit? "
-        )?;
-        out.flush()?;
-        let mut line = String::new();
-        if std::io::stdin().lock().read_line(&mut line)? == 0 {
+        const QUESTION: &str =
+            "[w]ait, [f]ork into a new session, [r]ead without storing, or [q]uit? ";
+        let Some(answer) = ask(QUESTION)? else {
             return Ok(Choice::Leave);
-        }
-        match line.trim() {
+        };
+        match &*answer {
             "w" | "wait" => return Ok(Choice::Wait),
             "f" | "fork" => return Ok(Choice::Fork),
             "r" | "read" => return Ok(Choice::Read),

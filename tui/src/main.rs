@@ -6,6 +6,7 @@ mod held;
 mod launch;
 mod modes;
 mod prompt_input;
+mod resume;
 mod say;
 mod session_command;
 mod stdout;

@@ -172,6 +172,9 @@ impl Kernel {
             }
             choice => Some(choice?),
         };
+        if let Some(choice) = &choice {
+            self.catalog.settle_key(&choice.model.provider);
+        }
         let level = match &choice {
             Some(choice) => self.choose_level(&open, choice, &tree),
             None => ThinkingLevel::Off,
@@ -318,7 +321,9 @@ impl Kernel {
         word.and_then(SyncPolicy::parse).unwrap_or_default()
     }
 
-    pub(super) fn session_folders(&self) -> SessionFolders {
+    /// Where the sessions of the working directory are.
+    #[must_use]
+    pub fn session_folders(&self) -> SessionFolders {
         let Self {
             options, settings, ..
         } = self;

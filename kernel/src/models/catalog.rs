@@ -83,6 +83,11 @@ impl Catalog {
         ids
     }
 
+    /// Says whose key that of the command line is; the first time counts.
+    pub fn settle_key(&self, provider: &str) {
+        self.credentials.settle(provider);
+    }
+
     /// Whether requests with that selection, `provider/id`, are routed to other models.
     #[must_use]
     pub fn is_virtual(&self, reference: &str) -> bool {

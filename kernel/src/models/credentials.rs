@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use pliant_sdk::Error;
@@ -69,11 +69,24 @@ const COMMAND_LIMIT: Duration = Duration::from_secs(10);
 /// Looks up keys.
 #[derive(Default)]
 pub struct Credentials {
-    given: Option<String>,
+    given: Option<Given>,
     stored: HashMap<String, Value>,
     written: HashMap<String, String>,
     /// Keys that were given out, so that none of them is shown.
     used: Mutex<HashSet<String>>,
+}
+
+/// The key of the command line. It goes to one service only: that of the model the first session opens
+/// with.
+struct Given {
+    key: String,
+    provider: OnceLock<String>,
+}
+
+impl Given {
+    fn is_for(&self, provider: &str) -> bool {
+        self.provider.get().is_none_or(|known| known == provider)
+    }
 }
 
 impl std::fmt::Debug for Credentials {
@@ -88,8 +101,7 @@ impl std::fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Reads `auth.json`; `given` is the key of the command line, for whichever model is used. A file
-    /// that cannot be read counts as empty and answers a sentence, which never quotes it.
+    /// Reads `auth.json`; `given` is the key of the command line. A file that cannot be read counts as empty and answers a sentence, which never quotes it.
     #[must_use]
     pub fn load(
         agent_dir: &Path,
@@ -124,7 +136,10 @@ impl Credentials {
         let written = custom.providers.iter().filter_map(key_of).collect();
         (
             Self {
-                given,
+                given: given.map(|key| Given {
+                    key,
+                    provider: OnceLock::new(),
+                }),
                 stored,
                 written,
                 used: Mutex::default(),
@@ -133,10 +148,21 @@ impl Credentials {
         )
     }
 
+    /// Says whose key that of the command line is; the first time counts.
+    pub fn settle(&self, provider: &str) {
+        if let Some(given) = &self.given {
+            let _ = given.provider.set(provider.to_owned());
+        }
+    }
+
+    fn given_for(&self, provider: &str) -> Option<&Given> {
+        self.given.as_ref().filter(|given| given.is_for(provider))
+    }
+
     /// Whether a key is likely there, without running commands or asking anybody (P34).
     #[must_use]
     pub fn configured(&self, provider: &str, env: &[String]) -> bool {
-        if self.given.is_some() {
+        if self.given_for(provider).is_some() {
             return true;
         }
         match self.source(provider, env) {
@@ -188,8 +214,8 @@ impl Credentials {
     }
 
     async fn resolve(&self, provider: &str, env: &[String]) -> Result<Option<String>, Error> {
-        if let Some(given) = &self.given {
-            return Ok(Some(given.clone()));
+        if let Some(given) = self.given_for(provider) {
+            return Ok(Some(given.key.clone()));
         }
         let Source::Text(text) = self.source(provider, env) else {
             return Ok(None);
@@ -389,6 +415,20 @@ mod tests {
             variables.contains(&"MYKEY_API_KEY".to_owned())
                 && variables.contains(&"OPENAI_API_KEY".to_owned())
         );
+    }
+
+    #[tokio::test]
+    async fn the_key_of_the_command_line_goes_to_one_service_only() {
+        // interfaces §1.2
+        let dir = tempfile::tempdir().unwrap();
+        let custom = CustomModels::default();
+        let (keys, _) = Credentials::load(dir.path(), &custom, Some("given".to_owned()));
+        assert!(keys.configured("a", &[]) && keys.configured("b", &[]));
+        keys.settle("a");
+        keys.settle("b");
+        assert_eq!(keys.key("a", &[]).await.unwrap().as_deref(), Some("given"));
+        assert_eq!(keys.key("b", &[]).await.unwrap(), None);
+        assert!(!keys.configured("b", &[]));
     }
 
     #[tokio::test]

@@ -100,7 +100,7 @@ fn print_path(path: &Path) -> anyhow::Result<u8> {
 }
 
 /// The first words of a text, on one line and without control characters.
-fn first_words(text: &str, most: usize) -> String {
+pub fn first_words(text: &str, most: usize) -> String {
     let mut line = String::new();
     // A little more than fits is enough to see that it does not fit.
     for word in text.split_whitespace().take(most + 1) {
@@ -116,7 +116,7 @@ fn first_words(text: &str, most: usize) -> String {
 }
 
 /// `2026-11-30 21:04`, in UTC.
-fn minute(ms: i64) -> String {
+pub fn minute(ms: i64) -> String {
     let time = iso_from_ms(ms);
     format!("{} {}", &time[..10], &time[11..16])
 }
