@@ -555,7 +555,7 @@ fn a_terminal_is_asked_whether_a_session_of_another_directory_is_copied() {
     run.failure(&["there", "--fork"]);
     for (answer, files) in [("n\n", 1), ("y\n", 2)] {
         let mut talk = Talk::start(&home, &["--session", "the"]);
-        talk.shows_in_the_end("Warning: The session the", "[y/N]? ");
+        talk.shows_in_the_end("Warning: The session the", "[y/N] ");
         talk.keys(answer);
         if files == 2 {
             talk.shows_in_the_end("", "ends.\n> ");

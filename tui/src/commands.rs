@@ -8,6 +8,8 @@ use anyhow::bail;
 use clap_complete::Shell;
 
 use crate::args::{self, Args};
+use crate::auth_command::AuthCommand;
+use crate::config_command::ConfigCommand;
 use crate::modes::unwritable;
 use crate::session_command::SessionCommand;
 
@@ -17,6 +19,8 @@ pub const COMMANDS: &[(&str, &str)] = &[
         "session",
         "List, show, export, examine, import and delete stored sessions",
     ),
+    ("config", "Take over settings of pi"),
+    ("auth", "Take over keys of pi"),
     (
         "completions",
         "Print completions for a shell: bash, elvish, fish, powershell or zsh",
@@ -27,8 +31,6 @@ pub const COMMANDS: &[(&str, &str)] = &[
 /// Words that are commands of later versions; nobody should get used to them as prompts.
 const RESERVED: &[&str] = &[
     "acp",
-    "auth",
-    "config",
     "install",
     "list",
     "mcp",
@@ -43,6 +45,10 @@ const RESERVED: &[&str] = &[
 pub enum Asked {
     /// Something that needs no kernel.
     Session(SessionCommand),
+    /// Likewise, about settings.
+    Config(ConfigCommand),
+    /// Likewise, about keys.
+    Auth(AuthCommand),
     /// Completions for a shell.
     Completions(Shell),
     /// Everything else.
@@ -61,9 +67,11 @@ pub fn asked() -> anyhow::Result<Asked> {
         .collect();
     Ok(match texts.as_slice() {
         ["session", ..] => Asked::Session(SessionCommand::read(&words)),
-        ["help", "session"] => Asked::Session(SessionCommand::read(
-            &["session", "--help"].map(OsString::from),
-        )),
+        ["config", ..] => Asked::Config(ConfigCommand::read(&words)),
+        ["auth", ..] => Asked::Auth(AuthCommand::read(&words)),
+        ["help", "session"] => Asked::Session(SessionCommand::read(&help_of("session"))),
+        ["help", "config"] => Asked::Config(ConfigCommand::read(&help_of("config"))),
+        ["help", "auth"] => Asked::Auth(AuthCommand::read(&help_of("auth"))),
         ["help"] | ["help", "completions"] => {
             Asked::Talk(Box::new(Args::read_or_exit(["--help".into()])))
         }
@@ -83,19 +91,31 @@ pub fn asked() -> anyhow::Result<Asked> {
     })
 }
 
+fn help_of(command: &str) -> [OsString; 2] {
+    [command, "--help"].map(OsString::from)
+}
+
 /// Prints completions.
 ///
 /// # Errors
 /// When stdout cannot be written.
 pub fn print_completions(shell: Shell) -> anyhow::Result<u8> {
     let mut command = args::command();
-    for (name, about) in COMMANDS
-        .iter()
-        .filter(|(name, _)| *name != "session" && *name != "help")
-    {
+    for definition in [
+        SessionCommand::definition(),
+        ConfigCommand::definition(),
+        AuthCommand::definition(),
+    ] {
+        command = command.subcommand(definition);
+    }
+    let known: Vec<String> = command
+        .get_subcommands()
+        .map(|known| known.get_name().to_owned())
+        .collect();
+    let is_new = |name: &str| name != "help" && !known.iter().any(|known| known == name);
+    for (name, about) in COMMANDS.iter().filter(|(name, _)| is_new(name)) {
         command = command.subcommand(clap::Command::new(*name).about(*about));
     }
-    command = command.subcommand(SessionCommand::definition());
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut command, "pliant", &mut text);
     match std::io::stdout().write_all(&text) {

@@ -1,5 +1,5 @@
-//! Opening a session that another process may have: at a terminal the user is asked what to do, else
-//! the options say it, or it fails (`kernel.md` S18).
+//! Opening a session that another process may have, or that is pi's: at a terminal the user is asked
+//! what to do, else the options say it, or it fails (`kernel.md` S18).
 
 use anyhow::bail;
 use pliant_kernel::session::Session;
@@ -26,7 +26,9 @@ pub async fn open(kernel: &Kernel, options: OpenOptions, mode: Mode) -> anyhow::
     };
     let held = match kernel.open_session(first).await {
         Err(OpenError::Tree(error @ TreeError::Held { .. })) => error,
-        Err(error @ OpenError::Elsewhere { .. }) if mode == Mode::Line => {
+        Err(error @ (OpenError::Elsewhere { .. } | OpenError::OfPi { .. }))
+            if mode == Mode::Line =>
+        {
             return fork_here(kernel, options, &error).await;
         }
         opened => return Ok(opened?),
@@ -56,22 +58,25 @@ pub async fn open(kernel: &Kernel, options: OpenOptions, mode: Mode) -> anyhow::
     Ok(kernel.open_session(options).await?)
 }
 
-/// Takes a session of another directory along, if that is wanted (`interfaces.md` §1.2).
+/// A session of another directory, or of pi, is not written to: a copy is offered
+/// (`interfaces.md` §1.2, §3.1).
 async fn fork_here(
     kernel: &Kernel,
     options: OpenOptions,
-    elsewhere: &OpenError,
+    other: &OpenError,
 ) -> anyhow::Result<Session> {
-    let SessionChoice::Named(name) = options.session else {
-        bail!("{elsewhere}");
+    let source = match (other, options.session) {
+        (OpenError::OfPi { file, .. }, _) => file.display().to_string(),
+        (_, SessionChoice::Named(name)) => name,
+        _ => bail!("{other}"),
     };
-    say::warning(elsewhere);
-    match ask("Copy it to this directory [y/N]? ")?.as_deref() {
+    say::warning(other);
+    match ask("Copy it to this directory and go on there? [y/N] ")?.as_deref() {
         Some("y" | "yes") => {}
         _ => bail!("The session was not opened."),
     }
     let options = OpenOptions {
-        session: SessionChoice::ForkOf(name),
+        session: SessionChoice::ForkOf(source),
         ..options
     };
     Ok(kernel.open_session(options).await?)

@@ -2,14 +2,15 @@
 
 use std::fs::File;
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use pliant_kernel::environment::Environment;
 use pliant_kernel::registry::{Generation, Rank, Source};
 use pliant_kernel::session::Session;
-use pliant_kernel::{Kernel, KernelOptions, OpenOptions, SessionChoice};
+use pliant_kernel::{Kernel, KernelOptions, OpenOptions, Runtime, SessionChoice};
 use pliant_scripts::{Limits, Script, Shipped, load_extension, shipped_extensions};
 use pliant_sdk::flag::FlagSpec;
 
@@ -19,8 +20,8 @@ use crate::modes::signals::{OnInterrupt, Signals};
 use crate::modes::{self, Ui, rpc};
 use crate::prompt_input::{from_home, prompts};
 use crate::resume;
-use crate::say;
 use crate::stdout::{self, Claimed};
+use crate::{say, trust};
 
 /// Runs what was asked for and answers the exit status.
 ///
@@ -44,7 +45,7 @@ pub async fn run(mut args: Args) -> anyhow::Result<u8> {
         Mode::Line if !only_told => stdout::share()?,
         _ => stdout::claim()?,
     };
-    let mut options = kernel_options(asked)?;
+    let mut options = kernel_options(asked, mode)?;
     if only_told {
         return tell(args, options, &output).await;
     }
@@ -63,7 +64,7 @@ pub async fn run(mut args: Args) -> anyhow::Result<u8> {
     if args.options.resume && open.session == SessionChoice::New {
         open.session = SessionChoice::Named(resume::pick(&kernel.session_folders())?);
     }
-    let session = held::open(&kernel, open, mode).await?;
+    let session = held::open(&kernel, open.clone(), mode).await?;
     tell_oddities(&kernel, &session);
     let on_interrupt = match mode {
         Mode::Line => OnInterrupt::Tell,
@@ -74,7 +75,10 @@ pub async fn run(mut args: Args) -> anyhow::Result<u8> {
     match mode {
         Mode::Print => modes::print::run(&session, prompts, signals, output).await,
         Mode::Json => modes::json::run(&session, prompts, signals, output).await,
-        Mode::Line | Mode::Rpc => modes::line::run(&session, prompts, signals).await,
+        Mode::Line | Mode::Rpc => {
+            let runtime = Runtime::new(Arc::new(kernel), session, later(open));
+            modes::line::run(&runtime, prompts, signals).await
+        }
     }
 }
 
@@ -120,17 +124,24 @@ async fn run_rpc(
     let session = held::open(&kernel, open.clone(), Mode::Rpc).await?;
     tell_oddities(&kernel, &session);
     let signals = listen(OnInterrupt::End)?;
-    // Later sessions have their own.
-    let open = OpenOptions {
+    setup
+        .run(kernel, session, later(open), input, signals)
+        .await
+}
+
+/// What later sessions are opened with: they have an id and a name of their own.
+fn later(open: OpenOptions) -> OpenOptions {
+    OpenOptions {
         id: None,
         name: None,
         ..open
-    };
-    setup.run(kernel, session, open, input, signals).await
+    }
 }
 
-fn kernel_options(asked: &Options) -> anyhow::Result<KernelOptions> {
+fn kernel_options(asked: &Options, mode: Mode) -> anyhow::Result<KernelOptions> {
     let mut options = KernelOptions::new(working_dir()?, agent_dir()?);
+    options.environment = Environment::of_process();
+    options.trust = trust::policy(asked, mode);
     options.program = std::env::current_exe().ok();
     options.plugins.clone_from(&asked.plugin);
     options.session_dir = asked.session_dir.as_deref().map(from_home);
@@ -152,13 +163,12 @@ async fn boot(args: &mut Args, options: KernelOptions, mode: Mode) -> anyhow::Re
 
 /// The kernel with its plugins and scripts.
 async fn start(asked: &Options, options: KernelOptions, mode: Mode) -> anyhow::Result<Kernel> {
-    let agent_dir = options.agent_dir.clone();
     let kernel = Kernel::boot(options)?;
     for warning in kernel.warnings() {
         say::warning(warning);
     }
     let mut failures = kernel.failures().to_vec();
-    publish_scripts(&kernel, asked, &agent_dir, &mut failures).await?;
+    publish_scripts(&kernel, asked, &mut failures).await?;
     judge(&failures, mode)?;
     for diagnostic in kernel.registry().snapshot().diagnostics() {
         say::warning(diagnostic);
@@ -259,37 +269,32 @@ pub fn working_dir() -> anyhow::Result<PathBuf> {
 /// # Errors
 /// When there is no home.
 pub fn agent_dir() -> anyhow::Result<PathBuf> {
-    let set = ["PLIANT_AGENT_DIR", "PLIANT_CODING_AGENT_DIR"]
-        .iter()
-        .find_map(std::env::var_os);
-    let dir = match set.filter(|dir| !dir.is_empty()) {
-        Some(dir) => PathBuf::from(dir),
-        None => match std::env::home_dir() {
-            Some(home) => home.join(".pliant").join("agent"),
-            None => bail!(
-                "There is no home directory. Set PLIANT_AGENT_DIR to a directory for pliant's files."
-            ),
-        },
-    };
-    Ok(std::path::absolute(dir)?)
+    match Environment::of_process().agent_dir() {
+        Some(dir) => Ok(std::path::absolute(dir)?),
+        None => bail!(
+            "There is no home directory. Set PLIANT_AGENT_DIR to a directory for pliant's files."
+        ),
+    }
 }
 
-/// The scripts that ship, the user's own, and those named on the command line, which must load.
+/// The scripts that ship, those of the user and of a trusted project, and those named on the command
+/// line, which must load.
 async fn publish_scripts(
     kernel: &Kernel,
     asked: &Options,
-    agent_dir: &Path,
     failures: &mut Vec<String>,
 ) -> anyhow::Result<()> {
     let own = if asked.no_extensions {
         Vec::new()
     } else {
-        scripts_in(&agent_dir.join("extensions"))
+        let (files, problems) = kernel.extension_files("rhai");
+        problems.iter().for_each(say::warning);
+        files
     };
     let all_shipped = shipped_extensions();
     let wanted = all_shipped.iter().filter(|_| !asked.no_extensions);
     let shipped = wanted.cloned().map(|shipped| Ok(shipped.into()));
-    let scripts = shipped.chain(own.iter().map(|path| Script::read(path, Rank::User)));
+    let scripts = shipped.chain(own.iter().map(|(path, rank)| Script::read(path, *rank)));
     let mut generations = Vec::new();
     for script in scripts.collect::<Vec<_>>() {
         let loaded = match script {
@@ -324,21 +329,6 @@ fn builtin(shipped: &[Shipped], name: &str) -> anyhow::Result<Script> {
             )
         }
     }
-}
-
-/// The Rhai files of a directory, in the order of their names.
-fn scripts_in(directory: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let is_script = |path: &PathBuf| {
-        path.extension()
-            .is_some_and(|extension| extension == "rhai")
-    };
-    let mut paths: Vec<PathBuf> = entries
-        .map(|entry| entry.path())
-        .filter(is_script)
-        .collect();
-    paths.sort();
-    paths
 }
 
 async fn load(kernel: &Kernel, script: Script) -> anyhow::Result<Arc<dyn Generation>> {

@@ -1,15 +1,20 @@
 //! pliant: parse the command line, boot the kernel, choose the mode, exit.
 
 mod args;
+mod auth_command;
 mod commands;
+mod config_command;
+mod export;
 mod held;
 mod launch;
 mod modes;
+mod pi;
 mod prompt_input;
 mod resume;
 mod say;
 mod session_command;
 mod stdout;
+mod trust;
 
 use std::process::ExitCode;
 
@@ -23,9 +28,14 @@ fn main() -> ExitCode {
 fn perform(asked: Asked) -> anyhow::Result<u8> {
     let args = match asked {
         Asked::Session(command) => return command.run(),
+        Asked::Config(command) => return command.run(),
+        Asked::Auth(command) => return command.run(),
         Asked::Completions(shell) => return commands::print_completions(shell),
         Asked::Talk(args) => args,
     };
+    if let Some(session) = &args.options.export {
+        return export::run(session, args.messages.first());
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use pliant_sdk::Error;
 use pliant_sdk::message::ThinkingLevel;
+use pliant_sdk::virtual_model::VIRTUAL_API;
 use thiserror::Error as ThisError;
 
 use super::sessions::is_path;
-use super::{Kernel, NoSession, SessionFolders};
+use super::{Kernel, KernelOptions, NoSession, SessionFolders};
 use crate::models::{ModelError, ModelWish};
-use crate::prompt::{PromptOptions, context_files};
+use crate::prompt::{PromptFiles, PromptOptions, context_files};
 use crate::run::repair_notice;
 use crate::session::{Session, SessionStart};
 use crate::tree::{self, EntryKind, Ids, Lease, SessionId, SessionTree, SyncPolicy, TreeError};
@@ -62,6 +63,16 @@ pub enum OpenError {
         id: String,
         /// Where the session works.
         cwd: PathBuf,
+    },
+    #[error(
+        "The session {id} is pi's. Copy it to this directory with --fork {id}, or go on with it in its place with --session {}.",
+        file.display()
+    )]
+    OfPi {
+        /// What was asked for.
+        id: String,
+        /// Its file.
+        file: PathBuf,
     },
     #[error(
         "The session belongs to {}, which is not there any more. Restore the directory, or take the conversation to this one with --fork {}.",
@@ -172,8 +183,11 @@ impl Kernel {
             }
             choice => Some(choice?),
         };
-        if let Some(choice) = &choice {
-            self.catalog.settle_key(&choice.model.provider);
+        if let Some(choice) = choice
+            .as_ref()
+            .filter(|choice| choice.model.api != VIRTUAL_API)
+        {
+            self.catalog.give_key_to(&choice.model.provider);
         }
         let level = match &choice {
             Some(choice) => self.choose_level(&open, choice, &tree),
@@ -193,12 +207,14 @@ impl Kernel {
             tree.write_out()?;
             notices.extend(tree.take_notices());
         }
+        let agent_dir = &self.options.agent_dir;
+        let files = PromptFiles::read(agent_dir, self.trusted_project(), &mut notices);
         let prompt = PromptOptions {
-            custom: open.system_prompt,
-            addendum: open.append_system_prompt,
+            custom: open.system_prompt.or(files.custom),
+            addendum: open.append_system_prompt.or(files.addendum),
             context_files: match self.options.no_context_files {
                 true => Vec::new(),
-                false => context_files(&self.options.agent_dir, &cwd),
+                false => context_files(agent_dir, &cwd, &mut notices),
             },
             resources: Arc::clone(&self.resources),
             cwd: cwd.display().to_string(),
@@ -302,6 +318,12 @@ impl Kernel {
         path: &Path,
         folders: &SessionFolders,
     ) -> Result<(), OpenError> {
+        if folders.is_of_pi(path) {
+            return Err(OpenError::OfPi {
+                id: id.to_owned(),
+                file: path.to_owned(),
+            });
+        }
         if folders.only_of().is_none() && path.parent() == Some(&*folders.here()) {
             return Ok(());
         }
@@ -321,14 +343,18 @@ impl Kernel {
         word.and_then(SyncPolicy::parse).unwrap_or_default()
     }
 
-    /// Where the sessions of the working directory are.
+    /// Where sessions are.
     #[must_use]
     pub fn session_folders(&self) -> SessionFolders {
-        let Self {
-            options, settings, ..
-        } = self;
-        SessionFolders::new(&options.agent_dir, &options.cwd, settings)
-            .or_rather(options.session_dir.as_deref())
+        let KernelOptions {
+            agent_dir,
+            cwd,
+            environment,
+            session_dir,
+            ..
+        } = &self.options;
+        SessionFolders::new(agent_dir, cwd, &self.settings, environment)
+            .or_rather(session_dir.as_deref())
     }
 }
 

@@ -58,6 +58,7 @@ pub(super) fn host_services(
     };
     Arc::new(HostServices::new(
         Arc::clone(settings),
+        options.environment.clone(),
         options.cwd.clone(),
         keys,
         Box::new(key),

@@ -27,12 +27,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use crate::environment::Environment;
 use crate::registry::Source;
 use crate::settings::Settings;
 use actions::{Actions, Ask, Asker};
 
 pub(crate) use http::frames_the_body;
 pub use http::{HttpClient, HttpSettings, ProxyRules};
+pub(crate) use http::{MAX_RETRY_DELAY_MS, asked_delay};
 pub use process::{ProcessEnv, default_shell};
 
 /// Who asks for whose key.
@@ -57,6 +59,7 @@ pub struct HostServices {
     home: home::Home,
     locks: files::FileLocks,
     settings: Arc<Settings>,
+    environment: Environment,
     cwd: PathBuf,
     shell: PathBuf,
     removed_variables: Vec<String>,
@@ -107,6 +110,7 @@ impl HostServices {
     #[must_use]
     pub fn new(
         settings: Arc<Settings>,
+        environment: Environment,
         cwd: PathBuf,
         removed_variables: Vec<String>,
         key: KeyLookup,
@@ -114,19 +118,20 @@ impl HostServices {
     ) -> Self {
         let http = HttpSettings {
             idle_timeout_ms: settings.http_idle_timeout_ms().unwrap_or(0),
-            proxies: ProxyRules::from_env().or_setting(settings.used().http_proxy.as_deref()),
+            proxies: ProxyRules::from_lookup(|name| environment.get(name).map(str::to_owned))
+                .or_setting(settings.used().http_proxy.as_deref()),
         };
         let user_agent = concat!("pliant/", env!("CARGO_PKG_VERSION"));
-        let shell = settings
-            .used()
-            .shell_path
-            .as_ref()
-            .map_or_else(default_shell, PathBuf::from);
+        let shell = match &settings.used().shell_path {
+            Some(shell) => environment.at_home(Path::new(shell)),
+            None => default_shell(environment.raw("PATH").unwrap_or_default()),
+        };
         Self {
             http: HttpClient::new(user_agent, http),
             home: home::Home::default(),
             locks: files::FileLocks::default(),
             settings,
+            environment,
             cwd,
             shell,
             removed_variables,
@@ -134,6 +139,12 @@ impl HostServices {
             flag,
             running: Arc::default(),
         }
+    }
+
+    /// The variables that count.
+    #[must_use]
+    pub fn environment(&self) -> &Environment {
+        &self.environment
     }
 
     /// Connections live on the runtime of the caller from now on.

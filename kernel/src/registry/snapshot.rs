@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use indexmap::IndexMap;
 use pliant_sdk::Error;
@@ -18,7 +19,7 @@ use serde::de::DeserializeOwned;
 
 use super::generation::{Contribution, Generation, Kind, Rank, Source};
 use super::hook::{BUS_PREFIX, HandlerSpec, HookPoint};
-use super::lifetime::WithGeneration;
+use super::lifetime::with_generation;
 
 /// A registered thing and the generation that runs it.
 pub struct Registered<S> {
@@ -26,6 +27,8 @@ pub struct Registered<S> {
     pub spec: S,
     id: u32,
     generation: Arc<dyn Generation>,
+    /// Failures in a row, where these are counted.
+    pub(super) strikes: AtomicU32,
 }
 
 impl<S: fmt::Debug> fmt::Debug for Registered<S> {
@@ -47,7 +50,7 @@ impl<S> Registered<S> {
     /// Lends services to the code of this: they end when its generation does.
     #[must_use]
     pub fn lend(&self, services: Arc<dyn Services>) -> Arc<dyn Services> {
-        Arc::new(WithGeneration::new(services, &self.generation))
+        with_generation(services, &self.generation)
     }
 
     /// Runs an operation; JSON in and out as bytes.
@@ -97,6 +100,8 @@ pub struct Snapshot {
     tools: IndexMap<String, Arc<Registered<ToolSpec>>>,
     wires: HashMap<String, Arc<Registered<()>>>,
     providers: IndexMap<String, Arc<Registered<ProviderSpec>>>,
+    /// By provider: what ships with pliant and serves it over another wire than the first does.
+    shared: HashMap<String, Vec<Arc<Registered<ProviderSpec>>>>,
     virtual_models: IndexMap<String, Arc<Registered<VirtualModelSpec>>>,
     commands: IndexMap<String, Arc<Registered<CommandSpec>>>,
     flags: IndexMap<String, Arc<Registered<FlagSpec>>>,
@@ -137,7 +142,7 @@ impl Snapshot {
                     }
                     Kind::Provider => {
                         if let Some(new) = snapshot.spec(generation, item) {
-                            replace(&mut snapshot.providers, generation, item, new);
+                            snapshot.add_provider(generation, item, new);
                         }
                     }
                     Kind::VirtualModel => {
@@ -206,6 +211,16 @@ impl Snapshot {
         self.providers.get(id)
     }
 
+    /// All that know models of a provider: several only of what ships with pliant, where each wire
+    /// brings the services that speak it.
+    pub fn provider_sources(
+        &self,
+        id: &str,
+    ) -> impl Iterator<Item = &Arc<Registered<ProviderSpec>>> {
+        let others = self.shared.get(id).into_iter().flatten();
+        self.providers.get(id).into_iter().chain(others)
+    }
+
     /// The virtual models.
     pub fn virtual_models(&self) -> impl Iterator<Item = &Arc<Registered<VirtualModelSpec>>> {
         self.virtual_models.values()
@@ -253,6 +268,28 @@ impl Snapshot {
                 "The handler of \"{event}\" in \"{source}\" is never called: this version has no such event."
             ));
         }
+    }
+
+    /// As [`replace`], but of what ships with pliant none hides another's models.
+    fn add_provider(
+        &mut self,
+        generation: &Arc<dyn Generation>,
+        item: &Contribution,
+        spec: ProviderSpec,
+    ) {
+        let is_built_in = |source: &Source| source.rank == Rank::BuiltIn;
+        let known = self.providers.get(&item.name).map(|known| known.source());
+        if is_built_in(generation.source())
+            && known.is_some_and(|known| is_built_in(known) && known != generation.source())
+        {
+            let others = self.shared.entry(item.name.clone()).or_default();
+            others.push(registered(generation, item, spec));
+            return;
+        }
+        if !is_built_in(generation.source()) {
+            self.shared.remove(&item.name);
+        }
+        replace(&mut self.providers, generation, item, spec);
     }
 
     /// Inside one source a later registration replaces; between sources the first wins, and any wins
@@ -365,6 +402,7 @@ fn registered<S>(
         spec,
         id: item.id,
         generation: Arc::clone(generation),
+        strikes: AtomicU32::new(0),
     })
 }
 
@@ -547,6 +585,35 @@ mod tests {
         let snapshot = registry.snapshot();
         let names: Vec<_> = snapshot.commands().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["x:1", "x:2", "x:3", "y"]);
+    }
+
+    /// extensions §4.12; one service may speak several wires.
+    #[test]
+    fn what_ships_with_pliant_shares_a_provider_and_anything_else_replaces_it() {
+        struct Service(&'static str);
+        impl pliant_sdk::provider::Provider for Service {
+            fn spec(&self) -> ProviderSpec {
+                ProviderSpec {
+                    name: "s".to_owned(),
+                    label: self.0.to_owned(),
+                    ..ProviderSpec::default()
+                }
+            }
+            fn models(&self) -> Vec<pliant_sdk::Model> {
+                Vec::new()
+            }
+        }
+        let of = |label, rank| source(label, rank, Plugin::new().provider(Service(label)));
+        let labels = |sources: Vec<Arc<dyn Generation>>| {
+            let snapshot = Snapshot::build(1, sources);
+            let known = snapshot.provider_sources("s");
+            known.map(|p| p.spec.label.clone()).collect::<Vec<_>>()
+        };
+        let (a, b) = (of("a", Rank::BuiltIn), of("b", Rank::BuiltIn));
+        let own = || of("own", Rank::Inline);
+        assert_eq!(labels(vec![Arc::clone(&a), Arc::clone(&b)]), ["a", "b"]);
+        assert_eq!(labels(vec![Arc::clone(&a), Arc::clone(&b), own()]), ["own"]);
+        assert_eq!(labels(vec![own(), a, b]), ["own"]);
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl Options {
             templates: self.prompt_template.clone(),
             no_templates: self.no_prompt_templates,
             home: std::env::home_dir(),
-            no_pi: false,
+            ..ResourceOptions::default()
         }
     }
 

@@ -101,6 +101,11 @@ pub struct Options {
     #[arg(long, help_heading = SESSION)]
     pub no_session: bool,
 
+    /// Export a session (its file, or the beginning of its id) as a page of HTML, to the file that is
+    /// named after it: --export SESSION [OUTPUT].
+    #[arg(long, value_name = "PATH|ID", help_heading = SESSION)]
+    pub export: Option<String>,
+
     /// Name the session.
     #[arg(short, long, value_name = "NAME", value_parser = name, help_heading = SESSION)]
     pub name: Option<String>,

@@ -62,6 +62,7 @@ pub async fn run(
         Err(error) = output.written() => Stop::Unwritable(error),
     };
     sender.stop();
+    session.hurry();
     if let Some(Err(error)) = orderly(output.relieved(running)).await {
         say::error(error);
     }

@@ -43,6 +43,7 @@ pub async fn run(
         status = signals.next() => {
             asked = Some(status);
             sender.stop();
+            session.hurry();
             orderly(running).await
         }
     };

@@ -5,7 +5,6 @@ mod doctor;
 mod export;
 mod import;
 mod list;
-mod replace;
 mod rm;
 mod show;
 
@@ -16,6 +15,7 @@ use std::path::Path;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use pliant_kernel::boot::SessionFolders;
+use pliant_kernel::environment::Environment;
 use pliant_kernel::settings::Settings;
 use pliant_kernel::tree::{Damage, iso_from_ms};
 
@@ -63,11 +63,7 @@ impl SessionCommand {
     /// # Errors
     /// What stopped it, as a sentence.
     pub fn run(&self) -> anyhow::Result<u8> {
-        let cwd = launch::working_dir()?;
-        let agent_dir = launch::agent_dir()?;
-        let (settings, problem) = Settings::load(&agent_dir);
-        problem.iter().for_each(say::warning);
-        let folders = SessionFolders::new(&agent_dir, &cwd, &settings);
+        let folders = folders()?;
         match &self.command {
             Command::List(list) => list.run(&folders),
             Command::Show(show) => show.run(&folders),
@@ -79,9 +75,28 @@ impl SessionCommand {
     }
 }
 
+/// Where sessions are, seen from the working directory.
+///
+/// # Errors
+/// When there is no such directory, or no home.
+pub fn folders() -> anyhow::Result<SessionFolders> {
+    let cwd = launch::working_dir()?;
+    let agent_dir = launch::agent_dir()?;
+    let (settings, problems) = Settings::load(&agent_dir);
+    problems.iter().for_each(say::warning);
+    let settings = settings.with_untrusted_project(&cwd);
+    let environment = Environment::of_process();
+    Ok(SessionFolders::new(
+        &agent_dir,
+        &cwd,
+        &settings,
+        &environment,
+    ))
+}
+
 /// Writes the result. A program gets it as it is; a terminal must not be told what to do by what is
 /// stored (U06).
-fn print(text: &str) -> anyhow::Result<u8> {
+pub fn print(text: &str) -> anyhow::Result<u8> {
     let mut out = std::io::stdout().lock();
     let written = if out.is_terminal() {
         out.write_all(printable(text).as_bytes())
@@ -122,7 +137,7 @@ pub fn minute(ms: i64) -> String {
 }
 
 /// Tells what of a file could not be read, the first places of it.
-fn tell_damage(damage: &[Damage]) {
+pub fn tell_damage(damage: &[Damage]) {
     const SHOWN: usize = 10;
     damage.iter().take(SHOWN).for_each(say::warning);
     if let Some(more @ 1..) = damage.len().checked_sub(SHOWN) {
