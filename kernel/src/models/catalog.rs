@@ -141,12 +141,7 @@ impl Catalog {
     /// # Errors
     /// When the provider cannot be asked.
     pub async fn models(&self, provider: &str) -> Result<(Vec<Model>, Vec<String>), Error> {
-        let registered = self.registry.snapshot().provider(provider).cloned();
-        let base = match registered {
-            Some(registered) if !registered.spec.models.is_empty() => named(&registered.spec),
-            Some(registered) => (self.ask)(registered).await?,
-            None => Vec::new(),
-        };
+        let base = self.listed(provider).await?;
         let (mut models, problems) = match self.custom.providers.get(provider) {
             Some(custom) => custom.apply(provider, base),
             None => (base, Vec::new()),
@@ -167,8 +162,51 @@ impl Catalog {
     /// # Errors
     /// When its provider cannot be asked.
     pub async fn find(&self, provider: &str, id: &str) -> Result<Option<Model>, Error> {
-        let models = self.models(provider).await?.0;
-        Ok(models.into_iter().find(|model| model.id == id))
+        let snapshot = self.registry.snapshot();
+        let mut listed = snapshot.virtual_models();
+        let is_changed = self.custom.providers.contains_key(provider)
+            || listed.any(|model| model.spec.provider == provider);
+        if is_changed {
+            let models = self.models(provider).await?.0;
+            return Ok(models.into_iter().find(|model| model.id == id));
+        }
+        // One after the other, the last first: a wire that has no part in it need not be loaded.
+        let mut failed = None;
+        let mut sources: Vec<_> = snapshot.provider_sources(provider).cloned().collect();
+        while let Some(source) = sources.pop() {
+            match self.listed_by(source).await {
+                Ok(models) => {
+                    if let Some(model) = models.into_iter().find(|model| model.id == id) {
+                        return Ok(Some(model));
+                    }
+                }
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        failed.map_or(Ok(None), Err)
+    }
+
+    /// The models of a provider as its sources know them, by id if those are several.
+    async fn listed(&self, provider: &str) -> Result<Vec<Model>, Error> {
+        let snapshot = self.registry.snapshot();
+        let sources: Vec<_> = snapshot.provider_sources(provider).cloned().collect();
+        let several = sources.len() > 1;
+        let mut models: Vec<Model> = Vec::new();
+        for source in sources {
+            models.extend(self.listed_by(source).await?);
+        }
+        if several {
+            models.sort_by(|one, other| one.id.cmp(&other.id));
+            models.dedup_by(|one, other| one.id == other.id);
+        }
+        Ok(models)
+    }
+
+    async fn listed_by(&self, source: Arc<Registered<ProviderSpec>>) -> Result<Vec<Model>, Error> {
+        match source.spec.models.is_empty() {
+            true => (self.ask)(source).await,
+            false => Ok(named(&source.spec)),
+        }
     }
 
     /// The model of that reference, `provider/id`. Both parts may hold slashes; the longest provider

@@ -11,6 +11,7 @@ use pliant_sdk::Error;
 use serde_json::Value;
 
 use super::custom::CustomModels;
+use crate::environment::Environment;
 use crate::textfile;
 
 /// Shorter "keys" (`none`, `x`) are words that texts may hold for other reasons.
@@ -74,6 +75,7 @@ pub struct Credentials {
     given_to: OnceLock<String>,
     stored: HashMap<String, Value>,
     written: HashMap<String, String>,
+    environment: Environment,
     /// Keys that were given out, so that none of them is shown.
     used: Mutex<HashSet<String>>,
 }
@@ -97,6 +99,7 @@ impl Credentials {
         agent_dir: &Path,
         custom: &CustomModels,
         given: Option<String>,
+        environment: &Environment,
     ) -> (Self, Option<String>) {
         let path = agent_dir.join("auth.json");
         let (stored, problem) = match textfile::read(&path) {
@@ -130,6 +133,7 @@ impl Credentials {
                 given_to: OnceLock::new(),
                 stored,
                 written,
+                environment: environment.clone(),
                 used: Mutex::default(),
             },
             problem,
@@ -148,6 +152,20 @@ impl Credentials {
         self.given.as_ref().filter(|_| is_meant)
     }
 
+    /// The same with keys that are given as they are; each counts before a stored one.
+    #[must_use]
+    pub fn with_keys(mut self, keys: &HashMap<String, String>) -> Self {
+        for (provider, key) in keys {
+            let key = match key.strip_prefix('!') {
+                Some(rest) => format!("$!{}", rest.replace('$', "$$")),
+                None => key.replace('$', "$$"),
+            };
+            let stored = serde_json::json!({"type": "api_key", "key": key});
+            self.stored.insert(provider.clone(), stored);
+        }
+        self
+    }
+
     /// Whether a key is likely there, without running commands or asking anybody (P34).
     #[must_use]
     pub fn configured(&self, provider: &str, env: &[String]) -> bool {
@@ -156,7 +174,7 @@ impl Credentials {
         }
         match self.source(provider, env) {
             Source::None => false,
-            Source::Text(text) => text.starts_with('!') || expand(&text).is_some(),
+            Source::Text(text) => text.starts_with('!') || self.expand(&text).is_some(),
         }
     }
 
@@ -212,7 +230,7 @@ impl Credentials {
         if let Some(command) = text.strip_prefix('!') {
             return run(provider, command).await.map(Some);
         }
-        match expand(&text) {
+        match self.expand(&text) {
             Some(key) => Ok(Some(key)),
             None => Err(Error::failed(format!(
                 "The key of \"{provider}\" names an environment variable that is not set ({}). Set it, or write the key itself.",
@@ -233,10 +251,12 @@ impl Credentials {
         if let Some(written) = self.written.get(provider) {
             return Source::Text(written.clone());
         }
-        let set = env
-            .iter()
-            .find(|name| std::env::var(name).is_ok_and(|value| !value.trim().is_empty()));
+        let set = env.iter().find(|name| self.environment.get(name).is_some());
         set.map_or(Source::None, |name| Source::Text(format!("${{{name}}}")))
+    }
+
+    fn expand(&self, text: &str) -> Option<String> {
+        expand(text, &self.environment)
     }
 }
 
@@ -246,7 +266,7 @@ enum Source {
 }
 
 /// Replaces `$NAME` and `${NAME}`; `None` when one is missing. `$$` and `$!` are literal (§8.3).
-fn expand(text: &str) -> Option<String> {
+fn expand(text: &str, environment: &Environment) -> Option<String> {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find('$') {
@@ -259,11 +279,7 @@ fn expand(text: &str) -> Option<String> {
             out.push('!');
             rest = after;
         } else if let Some((name, after)) = variable(rest) {
-            out.push_str(
-                &std::env::var(name)
-                    .ok()
-                    .filter(|value| !value.trim().is_empty())?,
-            );
+            out.push_str(environment.get(name)?);
             rest = after;
         } else {
             out.push('$');
@@ -469,6 +485,19 @@ mod tests {
         };
         while rustix::process::test_kill_process(pid).is_ok() && !gone() {
             tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_key_of_the_program_is_taken_as_it_is() {
+        // interfaces §15
+        for key in ["plain", "!not a command", "a$HOME", "$$!"] {
+            let given = HashMap::from([("p".to_owned(), key.to_owned())]);
+            let credentials = written("from models.json").with_keys(&given);
+            assert_eq!(
+                credentials.key("p", &[]).await.unwrap().as_deref(),
+                Some(key)
+            );
         }
     }
 

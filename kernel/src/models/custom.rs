@@ -43,15 +43,21 @@ pub struct CustomProvider {
 }
 
 impl CustomModels {
-    /// Reads the file; a missing one is empty.
+    /// Reads the file, or where there is none, that in pi's directory (`interfaces.md` §3.1); nothing is
+    /// written there.
     #[must_use]
-    pub fn load(agent_dir: &Path) -> Self {
-        let path = agent_dir.join("models.json");
-        match textfile::read(&path) {
-            Ok(text) => Self::parse(&text, &path.display().to_string()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::default(),
-            Err(error) => Self::broken(&path.display().to_string(), &error.to_string()),
+    pub fn load(agent_dir: &Path, pi_dir: Option<&Path>) -> Self {
+        for folder in std::iter::once(agent_dir).chain(pi_dir) {
+            let path = folder.join("models.json");
+            match textfile::read(&path) {
+                Ok(text) => return Self::parse(&text, &path.display().to_string()),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    return Self::broken(&path.display().to_string(), &error.to_string());
+                }
+            }
         }
+        Self::default()
     }
 
     /// Reads the text: JSON with comments and trailing commas.
@@ -166,6 +172,11 @@ impl CustomProvider {
         }
         for model in &mut base {
             add_headers(model, self.headers.as_ref());
+            if let Some(bearer) = self.auth_header {
+                // A switch like the others: the wire says in which header the host puts the key.
+                let compat = model.compat.get_or_insert_default();
+                compat.insert("authHeader".to_owned(), Value::Bool(bearer));
+            }
         }
         (base, problems)
     }

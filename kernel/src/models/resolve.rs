@@ -163,6 +163,9 @@ impl Catalog {
         level: Option<ThinkingLevel>,
     ) -> Result<Option<ModelChoice>, ModelError> {
         if let Some(provider) = provider {
+            if let Some(model) = self.find(provider, id).await? {
+                return Ok(Some(ModelChoice { model, level }));
+            }
             let models = self.known(provider).await?;
             let bare = id
                 .strip_prefix(provider)

@@ -57,6 +57,7 @@ impl<H: RunHost> RunDriver<'_, H> {
             (attempts.made, attempts.asked.get())
         };
         let delay = policy.delay(attempt, asked);
+        // From the announcement on: whoever hears of it may answer at once.
         let given_up = self.host.begin_retry_wait();
         self.emit(Event::AutoRetryStart {
             attempt,
@@ -77,7 +78,7 @@ impl<H: RunHost> RunDriver<'_, H> {
         Ok(waited)
     }
 
-    /// Whether the user lets that time pass. He may give up the attempt alone.
+    /// Whether the user lets that time pass.
     async fn waits(&self, delay: Duration, given_up: &CancellationToken) -> bool {
         tokio::select! {
             biased;

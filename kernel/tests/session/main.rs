@@ -13,6 +13,8 @@ mod boundary;
 mod compaction;
 mod compaction_hooks;
 mod context;
+mod embedding;
+mod export;
 mod messages;
 mod misbehaving;
 mod models;

@@ -1,7 +1,6 @@
 //! Front ends over one session: print, JSON, line by line. Each subscribes, sends prompts, and turns
 //! events into what it shows; none knows what is behind the session.
 
-mod choose;
 pub mod json;
 pub mod line;
 pub mod list_models;
@@ -10,6 +9,9 @@ mod prompts;
 pub mod rpc;
 pub mod signals;
 mod ui;
+
+use std::fs::File;
+use std::io::Write;
 
 use pliant_kernel::run::advice;
 use pliant_kernel::session::Subscription;
@@ -40,6 +42,17 @@ pub fn failure_of(message: &Message) -> Option<String> {
             Some("The answer is cut off: the model hit its output limit.".to_owned())
         }
         _ => None,
+    }
+}
+
+/// Writes a text for who asked for it, and answers the status.
+///
+/// # Errors
+/// When stdout cannot be written.
+pub fn tell(mut output: &File, text: &str) -> anyhow::Result<u8> {
+    match output.write_all(text.as_bytes()) {
+        Ok(()) => Ok(0),
+        Err(error) => unwritable(&error),
     }
 }
 
