@@ -22,6 +22,7 @@ mod session;
 mod session_command;
 mod settings;
 mod signals;
+mod slash;
 mod stdout;
 mod tools;
 mod trust;

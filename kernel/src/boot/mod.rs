@@ -1,6 +1,7 @@
 //! The kernel put together: settings, host services, registry, models, plugins. Scripts are
 //! published by the front end, which knows their host.
 
+mod builder;
 mod commands;
 mod open;
 mod project;
@@ -10,11 +11,13 @@ mod select;
 mod services;
 mod sessions;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use thiserror::Error as ThisError;
 
+pub use builder::{BuildError, Builder};
 pub use commands::{Scope, SlashCommand, SlashSource, SourceInfo};
 pub use open::{OpenError, OpenOptions, SessionChoice, WhenHeld};
 pub use replace::Forked;
@@ -58,6 +61,10 @@ pub struct KernelOptions {
     pub trust: TrustPolicy,
     /// A key for this process only.
     pub api_key: Option<String>,
+    /// Keys for this process only, by provider.
+    pub keys: HashMap<String, String>,
+    /// Instead of the settings in the files.
+    pub settings: Option<Settings>,
     /// What the front end shows for plugins.
     pub ui: Arc<dyn HostUi>,
     /// Called with each session before its handlers hear of it.
@@ -88,6 +95,8 @@ impl KernelOptions {
             environment: Environment::default(),
             trust: TrustPolicy::default(),
             api_key: None,
+            keys: HashMap::new(),
+            settings: None,
             ui: Arc::new(NoUi),
             opened: Arc::new(|_| {}),
         }
@@ -150,7 +159,7 @@ impl Kernel {
         let (credentials, problem) =
             Credentials::load(&options.agent_dir, &custom, given, &options.environment);
         warnings.extend(problem);
-        let credentials = Arc::new(credentials);
+        let credentials = Arc::new(credentials.with_keys(&options.keys));
         let Found {
             wanted: found,
             tools,

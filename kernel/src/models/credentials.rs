@@ -137,6 +137,20 @@ impl Credentials {
         )
     }
 
+    /// The same with keys that are given as they are; each counts before a stored one.
+    #[must_use]
+    pub fn with_keys(mut self, keys: &HashMap<String, String>) -> Self {
+        for (provider, key) in keys {
+            let key = match key.strip_prefix('!') {
+                Some(rest) => format!("$!{}", rest.replace('$', "$$")),
+                None => key.replace('$', "$$"),
+            };
+            let stored = serde_json::json!({"type": "api_key", "key": key});
+            self.stored.insert(provider.clone(), stored);
+        }
+        self
+    }
+
     /// Whether a key is likely there, without running commands or asking anybody (P34).
     #[must_use]
     pub fn configured(&self, provider: &str, env: &[String]) -> bool {
@@ -382,6 +396,19 @@ mod tests {
             .stored
             .insert("p".to_owned(), serde_json::json!({"type": "api_key"}));
         assert_eq!(credentials.key("p", &[]).await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn a_key_of_the_program_is_taken_as_it_is() {
+        // interfaces §15
+        for key in ["plain", "!not a command", "a$HOME", "$$!"] {
+            let given = HashMap::from([("p".to_owned(), key.to_owned())]);
+            let credentials = written("from models.json").with_keys(&given);
+            assert_eq!(
+                credentials.key("p", &[]).await.unwrap().as_deref(),
+                Some(key)
+            );
+        }
     }
 
     #[test]

@@ -55,6 +55,7 @@ pub mod message;
 pub mod model;
 pub mod stream;
 
+pub mod draft;
 pub mod event;
 pub mod hook;
 
@@ -83,6 +84,7 @@ pub mod wire;
 pub mod truncation;
 pub mod utf8;
 
+pub use draft::Draft;
 pub use error::Error;
 pub use event::Event;
 pub use export::Init;
