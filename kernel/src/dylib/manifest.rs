@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
+use super::blocks::Blocks;
 use crate::registry::{Kind, Rank};
 
 /// The symbol that the SDK's export macro places at the manifest.
@@ -309,7 +310,7 @@ fn embedded(file: File) -> Result<Vec<u8>, Option<String>> {
         .map_err(|error| Some(error.to_string()))?
         .len();
     let cache = ReadCache::new(file);
-    let object = object::File::parse(&cache).map_err(broken)?;
+    let object = object::File::parse(Blocks(&cache)).map_err(broken)?;
     if object.architecture() != native_architecture() {
         return Err(Some(format!("it is for {:?}", object.architecture())));
     }
