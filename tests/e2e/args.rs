@@ -400,7 +400,10 @@ fn what_cannot_be_attached_is_told_before_anything_is_sent() {
     assert!(made.expect("mkfifo is there").success());
     let huge = fs::File::create(home.project_dir().join("huge")).expect("it can be made");
     huge.set_len(1 << 40).expect("holes cost nothing");
+    let picture = picture();
+    home.write("half.png", &picture[..picture.len() / 2]);
     for (name, words) in [
+        ("half.png", "end is missing"),
         ("missing", "missing"),
         ("binary", "neither a text nor a picture"),
         ("dir", "directory"),

@@ -73,6 +73,10 @@ fn attach(prompt: &mut Prompt, file: &Path) -> anyhow::Result<()> {
         return Ok(());
     }
     if let Some(mime_type) = image_type(&bytes) {
+        // A service refuses a request with half a picture, and every later one of the session too.
+        if !is_whole(&bytes, mime_type) {
+            bail!("The picture {name} cannot be attached: its end is missing.");
+        }
         let image =
             json!({"type": "image", "data": STANDARD.encode(&bytes), "mimeType": mime_type});
         prompt
@@ -163,6 +167,30 @@ fn image_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// Whether a picture seems to have its end: what was cut off on its way has not.
+fn is_whole(bytes: &[u8], mime_type: &str) -> bool {
+    let ends = |mark: &[u8]| {
+        bytes
+            .windows(mark.len())
+            .rev()
+            .take(END_WITHIN)
+            .any(|end| end == mark)
+    };
+    match mime_type {
+        "image/png" => ends(b"IEND\xae\x42\x60\x82"),
+        "image/jpeg" => ends(b"\xff\xd9"),
+        "image/gif" => ends(b";"),
+        // Its length, without these eight bytes.
+        _ => match bytes.get(4..8) {
+            Some(&[a, b, c, d]) => bytes.len() - 8 >= u32::from_le_bytes([a, b, c, d]) as usize,
+            _ => false,
+        },
+    }
+}
+
+/// Cameras append to pictures, but seldom more than this.
+const END_WITHIN: usize = 1 << 20;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,5 +209,24 @@ mod tests {
         ] {
             assert_eq!(image_type(text), None, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_picture_that_was_cut_off_is_not_whole() {
+        let webp = b"RIFF\x08\0\0\0WEBPVP8 ";
+        for (mime_type, whole) in [
+            ("image/png", &b"\x89PNG...IEND\xae\x42\x60\x82"[..]),
+            (
+                "image/jpeg",
+                b"\xff\xd8\xff...\xff\xd9 and what a camera appends",
+            ),
+            ("image/gif", b"GIF89a...;"),
+            ("image/webp", webp),
+        ] {
+            assert!(is_whole(whole, mime_type), "{mime_type}");
+            let half = &whole[..6];
+            assert!(!is_whole(half, mime_type), "{mime_type}");
+        }
+        assert!(!is_whole(b"RIFF", "image/webp"));
     }
 }
