@@ -42,6 +42,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("abi_stable", &["plugins/abi"]),
     ("anyhow", &["tui", "tests"]),
     ("clap", &["tui"]),
+    ("clap_complete", &["tui"]),
     ("crossterm", &["tui"]),
     ("ratatui", &["tui"]),
     ("reqwest", &["kernel"]),
@@ -133,6 +134,31 @@ const MODULES: &[(&str, &[&str])] = &[
             "watch",
         ],
     ),
+];
+
+/// What belongs to the process, not to the kernel in it, and the kernel's files that may look at it. All
+/// else is told them (`interfaces.md` §15): several kernels fit one process.
+const OF_PROCESS: &[(&str, &[&str])] = &[
+    // The host's name, where the system has no other way to it.
+    ("env::var(", &["tree/lease/holder.rs"]),
+    ("env::var_os(", &[]),
+    ("env::vars", &["environment.rs"]),
+    ("env::home_dir(", &["environment.rs"]),
+    ("env::args", &[]),
+    ("env::current_dir(", &["boot/builder.rs"]),
+    ("env::current_exe(", &["boot/builder.rs"]),
+    (
+        "env::temp_dir(",
+        &["boot/services.rs", "session/bash/whole.rs"],
+    ),
+    ("env::set_", &[]),
+    ("env::remove_var(", &[]),
+    ("io::stdin(", &[]),
+    ("io::stdout(", &[]),
+    ("io::stderr(", &[]),
+    ("println!(", &[]),
+    ("print!(", &[]),
+    ("process::exit(", &[]),
 ];
 
 /// Words of unfinished work, in two halves: this file is searched too.
@@ -262,6 +288,28 @@ fn nothing_unfinished_is_left_and_no_name_is_empty() {
                     number + 1,
                     line.trim()
                 ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn the_kernel_is_told_what_belongs_to_the_process() {
+    // interfaces §15
+    let root = workspace().join("kernel/src");
+    let mut wrong = Vec::new();
+    for file in rust_files(&root) {
+        let inside = file.strip_prefix(&root).expect("the file is in the kernel");
+        let shown = inside.display().to_string();
+        let source = read(&file);
+        let is_test = inside.iter().any(|part| stem(Path::new(part)) == "tests");
+        let code = source.split("#[cfg(test)]\nmod tests {").next();
+        let code = code.filter(|_| !is_test).unwrap_or_default();
+        for (word, allowed) in OF_PROCESS {
+            let used = code.lines().find(|line| has_word(line, word));
+            if let Some(line) = used.filter(|_| !allowed.contains(&shown.as_str())) {
+                wrong.push(format!("{shown}: {}", line.trim()));
             }
         }
     }

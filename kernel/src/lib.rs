@@ -42,5 +42,13 @@ pub mod models;
 pub mod host;
 
 pub use boot::{
-    BootError, Kernel, KernelOptions, OpenError, OpenOptions, Runtime, SessionChoice, WhenHeld,
+    BootError, BuildError, Builder, Kernel, KernelOptions, OpenError, OpenOptions, Runtime,
+    SessionChoice, SessionFolders, WhenHeld,
 };
+pub use environment::Environment;
+pub use host::ui::HostUi;
+pub use pipeline::Prompt;
+pub use session::{Session, Subscription, ToolSelection};
+
+/// The types that plugins and kernel share: messages, events, tools, models.
+pub use pliant_sdk as sdk;

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::signals::{command, send, until};
 
-const GREETING: &str = "pliant, with mock/mock-model. Ctrl-C stops an answer; /compact shortens the conversation; /quit or Ctrl-D ends.\n";
+pub(super) const GREETING: &str = "pliant, with mock/mock-model. Ctrl-C stops an answer; /help lists the commands; /quit or Ctrl-D ends.\n";
 
 /// The binary on a terminal of its own. Dropping it kills it.
 pub(super) struct Talk {
@@ -22,7 +22,7 @@ pub(super) struct Talk {
 }
 
 impl Talk {
-    fn start(home: &TempHome, arguments: &[&str]) -> Self {
+    pub(super) fn start(home: &TempHome, arguments: &[&str]) -> Self {
         Self::with(command(home, arguments))
     }
 

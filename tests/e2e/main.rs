@@ -1,6 +1,7 @@
 //! The end-to-end tests: one module per behaviour.
 
 mod abi;
+mod args;
 mod bad_input;
 mod beside_pi;
 mod compaction;
@@ -8,6 +9,7 @@ mod export;
 mod guide;
 mod held;
 mod line;
+mod messages;
 mod model_server;
 mod plugins;
 mod prompt;
@@ -20,6 +22,7 @@ mod session;
 mod session_command;
 mod settings;
 mod signals;
+mod slash;
 mod stdout;
 mod tools;
 mod trust;

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use pliant_kernel::trust::{TrustAnswer, TrustPolicy, TrustQuestion};
 
-use crate::args::Args;
+use crate::args::Options;
 use crate::launch::Mode;
 use crate::say::printable;
 
 /// Only at a terminal is anybody asked.
-pub fn policy(args: &Args, mode: Mode) -> TrustPolicy {
-    let decided = match (args.approve, args.no_approve) {
+pub fn policy(asked: &Options, mode: Mode) -> TrustPolicy {
+    let decided = match (asked.approve, asked.no_approve) {
         (true, _) => Some(true),
         (_, true) => Some(false),
         _ => None,

@@ -1,6 +1,7 @@
 //! The kernel put together: settings, host services, registry, models, plugins. Scripts are
 //! published by the front end, which knows their host.
 
+mod builder;
 mod commands;
 mod open;
 mod project;
@@ -10,11 +11,13 @@ mod select;
 mod services;
 mod sessions;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use thiserror::Error as ThisError;
 
+pub use builder::{BuildError, Builder};
 pub use commands::{Scope, SlashCommand, SlashSource, SourceInfo};
 pub use open::{OpenError, OpenOptions, SessionChoice, WhenHeld};
 pub use replace::Forked;
@@ -28,7 +31,7 @@ use crate::environment::Environment;
 use crate::host::HostServices;
 use crate::host::ui::{HostUi, NoUi};
 use crate::models::{Catalog, Credentials, CustomModels, ModelClient};
-use crate::registry::{Kind, Rank, Registry, Source};
+use crate::registry::{FlagValues, Kind, Rank, Registry, Source};
 use crate::resources::{MissingResource, ResourceOptions, Resources};
 use crate::session::{Equipment, Opened, ToolSelection};
 use crate::settings::Settings;
@@ -42,6 +45,10 @@ pub struct KernelOptions {
     pub agent_dir: PathBuf,
     /// The running program; plugins are looked for beside it.
     pub program: Option<PathBuf>,
+    /// Where sessions are, instead of where the environment and the settings say.
+    pub session_dir: Option<PathBuf>,
+    /// AGENTS.md and its relatives stay out of the prompt.
+    pub no_context_files: bool,
     /// Plugins named on the command line.
     pub plugins: Vec<PathBuf>,
     /// Which tools; plugins whose tools are not wanted are not loaded.
@@ -54,6 +61,10 @@ pub struct KernelOptions {
     pub trust: TrustPolicy,
     /// A key for this process only.
     pub api_key: Option<String>,
+    /// Keys for this process only, by provider.
+    pub keys: HashMap<String, String>,
+    /// Instead of the settings in the files.
+    pub settings: Option<Settings>,
     /// What the front end shows for plugins.
     pub ui: Arc<dyn HostUi>,
     /// Called with each session before its handlers hear of it.
@@ -76,12 +87,16 @@ impl KernelOptions {
             cwd,
             agent_dir,
             program: None,
+            session_dir: None,
+            no_context_files: false,
             plugins: Vec::new(),
             tools: ToolSelection::default(),
             resources: ResourceOptions::default(),
             environment: Environment::default(),
             trust: TrustPolicy::default(),
             api_key: None,
+            keys: HashMap::new(),
+            settings: None,
             ui: Arc::new(NoUi),
             opened: Arc::new(|_| {}),
         }
@@ -102,6 +117,7 @@ pub struct Kernel {
     options: KernelOptions,
     settings: Arc<Settings>,
     registry: Arc<Registry>,
+    flags: Arc<FlagValues>,
     host: Arc<HostServices>,
     catalog: Arc<Catalog>,
     client: Arc<ModelClient>,
@@ -143,7 +159,7 @@ impl Kernel {
         let (credentials, problem) =
             Credentials::load(&options.agent_dir, &custom, given, &options.environment);
         warnings.extend(problem);
-        let credentials = Arc::new(credentials);
+        let credentials = Arc::new(credentials.with_keys(&options.keys));
         let Found {
             wanted: found,
             tools,
@@ -151,7 +167,8 @@ impl Kernel {
         } = find(&options)?;
         let mut failures: Vec<String> = problems.iter().map(ToString::to_string).collect();
 
-        let host = host_services(&options, &settings, &registry, &credentials, &found);
+        let flags = Arc::new(FlagValues::default());
+        let host = host_services(&options, &settings, &registry, &credentials, &found, &flags);
         let plugin_host = Arc::new(plugin_host(&options, &settings, &host));
         for plugin in found {
             let named = plugin.rank == Rank::CommandLine;
@@ -177,6 +194,7 @@ impl Kernel {
             options,
             settings,
             registry,
+            flags,
             host,
             catalog: Arc::new(catalog),
             client: Arc::new(client),
@@ -192,6 +210,12 @@ impl Kernel {
     #[must_use]
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
+    }
+
+    /// What the user gives for the flags of extensions; a front end sets it when these are loaded.
+    #[must_use]
+    pub fn flags(&self) -> &FlagValues {
+        &self.flags
     }
 
     /// Services for sources that a front end brings.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use pliant_sdk::Error;
 use pliant_sdk::message::ThinkingLevel;
+use pliant_sdk::virtual_model::VIRTUAL_API;
 use thiserror::Error as ThisError;
 
 use super::sessions::is_path;
@@ -14,7 +15,7 @@ use crate::models::{ModelError, ModelWish};
 use crate::prompt::{PromptFiles, PromptOptions, context_files};
 use crate::run::repair_notice;
 use crate::session::{Session, SessionStart};
-use crate::tree::{self, EntryKind, Ids, Lease, SessionTree, SyncPolicy, TreeError};
+use crate::tree::{self, EntryKind, Ids, Lease, SessionId, SessionTree, SyncPolicy, TreeError};
 
 /// Which conversation a session continues.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -93,6 +94,11 @@ pub enum OpenError {
         /// The system's reason.
         error: io::Error,
     },
+    #[error("The id is that of a session already: {}. Choose another one.", path.display())]
+    IdTaken {
+        /// The session.
+        path: PathBuf,
+    },
     #[error("The session is open here already.")]
     OpenHere,
     #[error("{0}")]
@@ -104,6 +110,10 @@ pub enum OpenError {
 pub struct OpenOptions {
     /// Which conversation.
     pub session: SessionChoice,
+    /// Exactly this id: of the session of this directory that is opened, or that begins (S2).
+    pub id: Option<SessionId>,
+    /// Its name from now on.
+    pub name: Option<String>,
     /// What to do where another process has it.
     pub when_held: WhenHeld,
     /// The session that a new one follows, for its header.
@@ -150,6 +160,14 @@ impl Kernel {
         } = chosen;
         tree.set_sync(self.sync_policy());
         let mut notices = file_notices(&tree);
+        if let Some(id) = &open.id
+            && open.session == SessionChoice::New
+            && reason != "resume"
+        {
+            notices.push(format!(
+                "No session of this directory has the id {id}; a new one begins with it."
+            ));
+        }
         if open.session == SessionChoice::Continue {
             notices.extend(self.passed_by(file.as_deref()));
         }
@@ -165,6 +183,12 @@ impl Kernel {
             }
             choice => Some(choice?),
         };
+        if let Some(choice) = choice
+            .as_ref()
+            .filter(|choice| choice.model.api != VIRTUAL_API)
+        {
+            self.catalog.give_key_to(&choice.model.provider);
+        }
         let level = match &choice {
             Some(choice) => self.choose_level(&open, choice, &tree),
             None => ThinkingLevel::Off,
@@ -174,6 +198,9 @@ impl Kernel {
         let cwd = self.works_in(&tree, file)?;
         if cwd != self.options.cwd {
             notices.push(format!("The session works in {}.", cwd.display()));
+        }
+        if let Some(name) = &open.name {
+            tree.set_name(name)?;
         }
         // A copy of something that cannot go on would only be in the way.
         if is_copy {
@@ -185,7 +212,10 @@ impl Kernel {
         let prompt = PromptOptions {
             custom: open.system_prompt.or(files.custom),
             addendum: open.append_system_prompt.or(files.addendum),
-            context_files: context_files(agent_dir, &cwd, &mut notices),
+            context_files: match self.options.no_context_files {
+                true => Vec::new(),
+                false => context_files(agent_dir, &cwd, &mut notices),
+            },
             resources: Arc::clone(&self.resources),
             cwd: cwd.display().to_string(),
         };
@@ -212,21 +242,29 @@ impl Kernel {
         let cwd = &self.options.cwd;
         let folders = self.session_folders();
         let directory = folders.here();
+        let id = open.id.clone();
+        let of_id = id.as_ref().and_then(|id| folders.with_id(id));
         let parent = open.parent.as_deref();
-        let new = |ids| SessionTree::create(&directory, cwd, None, ids).following(parent);
+        let new = |ids| SessionTree::create(&directory, cwd, id.clone(), ids).following(parent);
         let path = match &open.session {
             SessionChoice::InMemory => {
-                return Ok(Chosen::new(SessionTree::in_memory(cwd, None, ids)));
+                return Ok(Chosen::new(SessionTree::in_memory(cwd, id, ids)));
             }
-            SessionChoice::New => return Ok(Chosen::new(new(ids))),
+            SessionChoice::New => match of_id {
+                Some(path) => path,
+                None => return Ok(Chosen::new(new(ids))),
+            },
             SessionChoice::Continue => match latest(&folders, cwd) {
                 Some(path) => path,
                 None => return Ok(Chosen::new(new(ids))),
             },
             SessionChoice::ForkOf(name) => {
+                if let Some(path) = of_id {
+                    return Err(OpenError::IdTaken { path });
+                }
                 let source = folders.find(name)?;
                 return Ok(Chosen {
-                    tree: SessionTree::copy_of(&source, &directory, cwd, None, ids)?,
+                    tree: SessionTree::copy_of(&source, &directory, cwd, id, ids)?,
                     reason: "fork",
                     file: Some(source),
                 });
@@ -305,14 +343,18 @@ impl Kernel {
         word.and_then(SyncPolicy::parse).unwrap_or_default()
     }
 
-    pub(super) fn session_folders(&self) -> SessionFolders {
+    /// Where sessions are.
+    #[must_use]
+    pub fn session_folders(&self) -> SessionFolders {
         let KernelOptions {
             agent_dir,
             cwd,
             environment,
+            session_dir,
             ..
         } = &self.options;
         SessionFolders::new(agent_dir, cwd, &self.settings, environment)
+            .or_rather(session_dir.as_deref())
     }
 }
 

@@ -8,16 +8,23 @@ use crate::resources::{ResourceOptions, extension_files};
 use crate::settings::Settings;
 use crate::trust;
 
-/// The settings of user and project, and whether the project is trusted. What is odd is told.
+/// The settings of user and project, or those that were given, and whether the project is trusted. What
+/// is odd is told.
 pub(super) fn settings(options: &KernelOptions, warnings: &mut Vec<String>) -> (Settings, bool) {
     let cwd = &options.cwd;
-    let (settings, problems) = Settings::load(&options.agent_dir);
+    let (settings, problems) = match &options.settings {
+        Some(given) => (given.clone(), Vec::new()),
+        None => Settings::load(&options.agent_dir),
+    };
     warnings.extend(problems);
     let with_pi = !options.resources.no_pi && settings.reads_pi_resources();
     let files = trust::needing_trust(cwd, options.resources.home.as_deref(), with_pi);
     let default = settings.used().default_project_trust.unwrap_or_default();
     let verdict = trust::decide(&options.trust, &options.agent_dir, cwd, files, default);
     warnings.extend(verdict.notices);
+    if options.settings.is_some() {
+        return (settings, verdict.trusted);
+    }
     if !verdict.trusted {
         return (settings.with_untrusted_project(cwd), false);
     }

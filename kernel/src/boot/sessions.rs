@@ -8,7 +8,7 @@ use thiserror::Error as ThisError;
 
 use crate::environment::Environment;
 use crate::settings::Settings;
-use crate::tree::{self, Found};
+use crate::tree::{self, Found, SessionId};
 
 /// The folders that sessions are in.
 #[derive(Debug, Clone)]
@@ -53,6 +53,26 @@ impl SessionFolders {
             own: set.map(|folder| cwd.join(folder)),
             pi_dir: home.map(|home| home.join(".pi/agent")),
         }
+    }
+
+    /// The same, but with this folder in the place of any that was named, if there is one.
+    #[must_use]
+    pub fn or_rather(mut self, folder: Option<&Path>) -> Self {
+        self.own = folder.map(|folder| self.cwd.join(folder)).or(self.own);
+        self
+    }
+
+    /// The file of the session of the working directory whose whole id it is.
+    #[must_use]
+    pub fn with_id(&self, id: &SessionId) -> Option<PathBuf> {
+        let mut files = tree::session_files(&self.here()).into_iter();
+        files.find(|path| {
+            let header = tree::peek(path);
+            header.is_some_and(|header| {
+                let here = self.only_of();
+                header.id == *id && here.is_none_or(|cwd| tree::same_directory(cwd, &header.cwd))
+            })
+        })
     }
 
     /// Where sessions of the working directory are, and new ones go (S1).

@@ -50,6 +50,9 @@ pub struct KeyRequest {
 pub type KeyLookup =
     Box<dyn Fn(KeyRequest) -> BoxFuture<'static, Result<Option<String>, Error>> + Send + Sync>;
 
+/// Answers what a source learns of a flag, by the names of both.
+pub type FlagLookup = Box<dyn Fn(&str, &str) -> Value + Send + Sync>;
+
 /// The services of a kernel, shared by everything it runs.
 pub struct HostServices {
     http: HttpClient,
@@ -61,6 +64,7 @@ pub struct HostServices {
     shell: PathBuf,
     removed_variables: Vec<String>,
     key: KeyLookup,
+    flag: FlagLookup,
     running: Arc<Running>,
 }
 
@@ -110,6 +114,7 @@ impl HostServices {
         cwd: PathBuf,
         removed_variables: Vec<String>,
         key: KeyLookup,
+        flag: FlagLookup,
     ) -> Self {
         let http = HttpSettings {
             idle_timeout_ms: settings.http_idle_timeout_ms().unwrap_or(0),
@@ -131,6 +136,7 @@ impl HostServices {
             shell,
             removed_variables,
             key,
+            flag,
             running: Arc::default(),
         }
     }
@@ -205,9 +211,10 @@ struct PathPayload {
 }
 
 /// The names answered by `host.services`.
-const SERVICES: [&str; 14] = [
+const SERVICES: [&str; 15] = [
     "log.write",
     "config.get",
+    "flag.get",
     "http.request",
     "http.stream",
     "exec.run",
@@ -280,6 +287,13 @@ impl Bound {
             .clone())
     }
 
+    fn flag(&self, payload: &[u8]) -> Result<Value, Error> {
+        let request: Value = serde_json::from_slice(payload)?;
+        let name = request.get("name").and_then(Value::as_str);
+        let name = name.ok_or_else(|| Error::invalid("flag.get needs a \"name\""))?;
+        Ok((self.host.flag)(&self.source, name))
+    }
+
     async fn sleep(&self, payload: &[u8]) -> Result<Value, Error> {
         let request: Value = serde_json::from_slice(payload)?;
         let ms = request.get("ms").and_then(Value::as_u64);
@@ -299,6 +313,7 @@ impl Bound {
     async fn answer(&self, service: &str, payload: Vec<u8>) -> Result<Vec<u8>, Error> {
         let json = match service {
             "config.get" => self.config(&payload)?,
+            "flag.get" => self.flag(&payload)?,
             "time.sleep" => self.sleep(&payload).await?,
             "fs.stat" => {
                 let (path, _) = self.path(&payload)?;

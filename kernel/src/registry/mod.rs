@@ -6,6 +6,7 @@
 //! (`extensions.md` §4.12); losers stay visible as diagnostics.
 
 mod dispatch;
+mod flag;
 mod generation;
 mod hook;
 mod lifetime;
@@ -19,6 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use arc_swap::ArcSwap;
 
 pub use dispatch::{Callers, Dispatcher, HandlerFailure, Lender, call_ctx};
+pub use flag::FlagValues;
 pub use generation::{Contribution, Generation, InProcess, Kind, MakeServices, Rank, Source};
 pub use hook::{BUS_PREFIX, HandlerSpec, HookPoint};
 pub(crate) use lifetime::until;

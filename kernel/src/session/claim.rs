@@ -28,6 +28,8 @@ struct Place {
     deferred: VecDeque<Asked>,
     /// The session ends; nobody else gets it.
     ending: bool,
+    /// Whoever has the session is compacting the conversation.
+    compacting: bool,
 }
 
 #[derive(Debug, Default)]
@@ -85,7 +87,7 @@ impl Drop for Claimed {
         }
         let _forgotten = {
             let mut place = self.claims.place();
-            place.holder = Holder::Nobody;
+            place.set_free();
             std::mem::take(&mut place.deferred)
         };
         self.claims.changed.notify_waiters();
@@ -98,7 +100,7 @@ impl Claimed {
         let mut place = self.claims.place();
         let next = place.deferred.pop_front();
         if next.is_none() {
-            place.holder = Holder::Nobody;
+            place.set_free();
             self.released = true;
             drop(place);
             self.claims.changed.notify_waiters();
@@ -253,6 +255,18 @@ impl Claims {
         }
     }
 
+    /// Notes that whoever has the session begins or ends a compaction. One that is given up midway ends
+    /// with the claim.
+    pub(super) fn set_compacting(&self, compacting: bool) {
+        let mut place = self.place();
+        place.compacting = compacting && !matches!(place.holder, Holder::Nobody);
+    }
+
+    /// Whether the conversation is being compacted.
+    pub(super) fn is_compacting(&self) -> bool {
+        self.place().compacting
+    }
+
     /// Returns when nobody has the session.
     pub(super) async fn idle(&self) {
         self.until(|holder| matches!(holder, Holder::Nobody)).await;
@@ -286,6 +300,11 @@ impl Claims {
 }
 
 impl Place {
+    fn set_free(&mut self) {
+        self.holder = Holder::Nobody;
+        self.compacting = false;
+    }
+
     fn standing(&self) -> Standing {
         match self.holder {
             Holder::Run(_) => Standing::Running,

@@ -187,8 +187,6 @@ struct Shared {
     let_go: AtomicBool,
     /// What handlers, tools and commands are asking it.
     asked: services::UnderWay,
-    /// Subscribers have heard of the beginning of a compaction, and not of its end.
-    compacting: AtomicBool,
     /// Ends the wait for the next attempt.
     retry_wait: Mutex<Option<CancellationToken>>,
     subscribers: Subscribers,
@@ -226,7 +224,7 @@ impl Session {
             .map_or(ThinkingLevel::Off, |model| model.clamp_level(level));
         recall::record_start(&mut tree, model.as_ref(), level)?;
         let used = equipment.settings.used();
-        let mode = |queue| equipment.settings.queue_mode(queue);
+        let mode = |queue: Delivery| equipment.settings.queue_mode(queue.setting());
         let modes = (mode(Delivery::Steer), mode(Delivery::FollowUp));
         let shared = Shared {
             tree: Mutex::new(tree),
@@ -252,7 +250,6 @@ impl Session {
             hurries: AtomicBool::default(),
             let_go: AtomicBool::default(),
             asked: services::UnderWay::default(),
-            compacting: AtomicBool::default(),
             retry_wait: Mutex::default(),
             subscribers: Subscribers::default(),
             reports: Mutex::default(),

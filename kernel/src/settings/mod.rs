@@ -26,8 +26,6 @@ pub use list::{Patterns, ResourceList, Scope};
 pub use used::{ProjectTrust, QueueMode, Used};
 pub use write::write_settings;
 
-pub(crate) use change::queue_key;
-
 use change::Changed;
 
 /// The folder of a project's own files, in its working directory.

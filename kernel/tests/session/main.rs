@@ -14,6 +14,7 @@ mod compaction;
 mod compaction_hooks;
 mod context;
 mod export;
+mod embedding;
 mod messages;
 mod misbehaving;
 mod models;

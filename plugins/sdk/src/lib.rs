@@ -55,10 +55,12 @@ pub mod message;
 pub mod model;
 pub mod stream;
 
+pub mod draft;
 pub mod event;
 pub mod hook;
 
 pub mod command;
+pub mod flag;
 pub mod history;
 pub mod loadout;
 pub mod provider;
@@ -82,6 +84,7 @@ pub mod wire;
 pub mod truncation;
 pub mod utf8;
 
+pub use draft::Draft;
 pub use error::Error;
 pub use event::Event;
 pub use export::Init;

@@ -2,7 +2,7 @@
 
 mod import_pi;
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
 
@@ -23,15 +23,14 @@ enum Command {
 }
 
 impl AuthCommand {
-    /// The command of the process, if its first word says that it is one about keys. A mistake in it
-    /// ends the process with status 1.
-    pub fn of_process() -> Option<Self> {
-        let mut words = std::env::args_os().skip(1);
-        if words.next().as_deref() != Some(OsStr::new("auth")) {
-            return None;
-        }
-        let read = Self::try_parse_from(std::env::args_os().skip(1));
-        Some(read.unwrap_or_else(|error| args::end(&error)))
+    /// Reads the words, of which the first is its name. A mistake in them ends the process with status 1.
+    pub fn read(words: &[OsString]) -> Self {
+        Self::try_parse_from(words).unwrap_or_else(|error| args::end(&error))
+    }
+
+    /// What there is to choose, for completions.
+    pub fn definition() -> clap::Command {
+        <Self as clap::CommandFactory>::command()
     }
 
     /// Runs it and answers the exit status.

@@ -8,7 +8,7 @@ mod list;
 mod rm;
 mod show;
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
@@ -47,15 +47,15 @@ enum Command {
 }
 
 impl SessionCommand {
-    /// The command of the process, if its first word says that it is one about sessions. A mistake
-    /// in it ends the process with status 1.
-    pub fn of_process() -> Option<Self> {
-        let mut words = std::env::args_os().skip(1);
-        if words.next().as_deref() != Some(OsStr::new("session")) {
-            return None;
-        }
-        let read = Self::try_parse_from(std::env::args_os().skip(1));
-        Some(read.unwrap_or_else(|error| args::end(&error)))
+    /// Reads the words of the command, the first of which is `session`. A mistake in them ends the
+    /// process with status 1.
+    pub fn read(words: &[OsString]) -> Self {
+        Self::try_parse_from(words).unwrap_or_else(|error| args::end(&error))
+    }
+
+    /// What there is to choose, for completions.
+    pub fn definition() -> clap::Command {
+        <Self as clap::CommandFactory>::command()
     }
 
     /// Runs it and answers the exit status.
@@ -115,7 +115,7 @@ fn print_path(path: &Path) -> anyhow::Result<u8> {
 }
 
 /// The first words of a text, on one line and without control characters.
-fn first_words(text: &str, most: usize) -> String {
+pub fn first_words(text: &str, most: usize) -> String {
     let mut line = String::new();
     // A little more than fits is enough to see that it does not fit.
     for word in text.split_whitespace().take(most + 1) {
@@ -131,7 +131,7 @@ fn first_words(text: &str, most: usize) -> String {
 }
 
 /// `2026-11-30 21:04`, in UTC.
-fn minute(ms: i64) -> String {
+pub fn minute(ms: i64) -> String {
     let time = iso_from_ms(ms);
     format!("{} {}", &time[..10], &time[11..16])
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::Compat;
 use crate::host::{FramedRequest, HttpCredential, HttpRequest};
 use crate::model::Model;
 use crate::provider::StreamOptions;
@@ -23,9 +24,14 @@ pub fn base_url(model: &Model) -> Result<&str, String> {
     }
 }
 
-/// The model's key in a header, which the host adds.
+/// The model's key in a header, which the host adds: in the protocol's own, or as a bearer token where
+/// the user says so (`authHeader`).
 #[must_use]
 pub fn credential(model: &Model, header: &str, prefix: &str) -> HttpCredential {
+    let (header, prefix) = match Compat::of(model).flag("authHeader", false) {
+        true => ("authorization", "Bearer "),
+        false => (header, prefix),
+    };
     HttpCredential {
         provider: model.provider.clone(),
         header: header.to_owned(),
