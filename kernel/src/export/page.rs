@@ -11,7 +11,7 @@ use pliant_sdk::message::{Message, ToolResultMessage};
 use ring::digest;
 
 use super::ansi;
-use super::entries::{self, Told, anchor};
+use super::entries::{self, Told, ToolOutcome, anchor};
 use super::markup::Html;
 use super::order::{Branch, Order, Row};
 use super::view::View;
@@ -181,21 +181,24 @@ impl Page<'_> {
     /// The entries among those that follow which hold results of an answer's calls.
     fn results(&self, entry: &Entry, following: &[usize]) -> Vec<Entry> {
         let answer = entry.message().and_then(|message| message.as_assistant());
-        let mut calls: Vec<&str> = answer
-            .into_iter()
-            .flat_map(|answer| answer.tool_calls())
-            .map(|call| &*call.id)
-            .collect();
+        let mut calls: HashMap<&str, usize> = HashMap::new();
+        for call in answer.into_iter().flat_map(|answer| answer.tool_calls()) {
+            *calls.entry(&call.id).or_default() += 1;
+        }
         let mut results = Vec::new();
         for node in following {
             if calls.is_empty() {
                 break;
             }
             let entry = self.view.nodes.all[*node].entry.unread();
-            let call = as_result(&entry)
-                .and_then(|result| calls.iter().position(|id| *id == result.tool_call_id));
-            let Some(call) = call else { break };
-            calls.swap_remove(call);
+            let Some(id) = as_result(&entry).map(|result| &*result.tool_call_id) else {
+                break;
+            };
+            match calls.get_mut(id) {
+                Some(1) => drop(calls.remove(id)),
+                Some(count) => *count -= 1,
+                None => break,
+            }
             results.push(entry);
         }
         results
@@ -205,7 +208,7 @@ impl Page<'_> {
         &'t self,
         node: usize,
         entry: &'t Entry,
-        results: &'t [(Told<'t>, &'t ToolResultMessage)],
+        results: &'t [ToolOutcome<'t>],
     ) -> Told<'t> {
         Told {
             entry,

@@ -1,20 +1,31 @@
 //! What a model answered: thinking to open, words as Markdown, each call with its result.
 
+use std::collections::{HashMap, VecDeque};
+
 use pliant_sdk::message::{AssistantMessage, Content, StopReason, Thinking};
 
-use super::{Told, block, tool};
+use super::{Told, ToolOutcome, block, tool};
 use crate::export::markup::Html;
 use crate::export::words::{amount, dollars, duration};
 use crate::export::{image, markdown};
 
 pub(super) fn write(out: &mut Html, told: &Told<'_>, answer: &AssistantMessage) {
     told.open(out, "answer", "Assistant");
+    // Of calls with the same id each has its own result.
+    let mut results: HashMap<&str, VecDeque<&ToolOutcome<'_>>> = HashMap::new();
+    for outcome in told.results {
+        let id = &*outcome.1.tool_call_id;
+        results.entry(id).or_default().push_back(outcome);
+    }
     for content in &answer.content {
         match content {
             Content::Text(text) if text.text.trim().is_empty() => {}
             Content::Text(text) => markdown::write(out, &text.text),
             Content::Thinking(thinking) => write_thinking(out, thinking),
-            Content::ToolCall(call) => tool::write(out, call, told.results),
+            Content::ToolCall(call) => {
+                let outcomes = results.get_mut(&*call.id);
+                tool::write(out, call, outcomes.and_then(VecDeque::pop_front));
+            }
             Content::Image(picture) => image::write(out, picture),
             Content::Other(value) => block::json(out, value),
         }

@@ -24,10 +24,13 @@ pub(super) struct Told<'a> {
     /// The edit that changes what requests say of it, and whether it is left out.
     pub(super) edit: Option<(&'a EntryId, bool)>,
     /// Results of the calls in it, each with its entry.
-    pub(super) results: &'a [(Told<'a>, &'a ToolResultMessage)],
+    pub(super) results: &'a [ToolOutcome<'a>],
     /// The session stands here.
     pub(super) is_leaf: bool,
 }
+
+/// The entry that holds a result, and the result.
+pub(super) type ToolOutcome<'a> = (Told<'a>, &'a ToolResultMessage);
 
 /// Writes an entry.
 pub(super) fn write(out: &mut Html, told: &Told<'_>) {

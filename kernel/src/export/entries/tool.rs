@@ -3,7 +3,7 @@
 use pliant_sdk::message::{Content, ToolCall, ToolResultMessage};
 use serde_json::Value;
 
-use super::{Told, anchor, block};
+use super::{Told, ToolOutcome, anchor, block};
 use crate::export::markup::Html;
 use crate::export::words::{duration, first_words, of_call};
 use crate::export::{diff, highlight, image, markdown};
@@ -17,11 +17,8 @@ const FIT: usize = 40;
 /// A difference of so many lines is shown without being asked for.
 const SHORT: usize = 60;
 
-/// A call, with the result that its answer has among its results.
-pub(super) fn write(out: &mut Html, call: &ToolCall, results: &[(Told<'_>, &ToolResultMessage)]) {
-    let found = results
-        .iter()
-        .find(|(_, result)| result.tool_call_id == call.id);
+/// A call, with its result if that is on its branch.
+pub(super) fn write(out: &mut Html, call: &ToolCall, found: Option<&ToolOutcome<'_>>) {
     let result = found.map(|(_, result)| *result);
     out.raw("<details class=\"tool");
     out.raw(if result.is_some_and(|result| result.is_error) {

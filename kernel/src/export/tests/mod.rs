@@ -222,6 +222,20 @@ fn results_stand_in_their_calls_and_changes_as_differences() {
 }
 
 #[test]
+fn calls_with_the_same_id_have_each_their_own_result() {
+    let call = json!({"type": "toolCall", "id": "1", "name": "bash", "arguments": {}});
+    let answer = message(json!({"role": "assistant", "content": [call, call, call]}));
+    let tree = session(&[
+        answer,
+        result("1", "bash", "one of them", Value::Null),
+        result("1", "bash", "the other", Value::Null),
+    ]);
+    let text = read(&tree).text;
+    let at = |words: &str| text.find(words).expect("it is there");
+    assert!(at("one of them") < at("the other") && at("the other") < at("no result"));
+}
+
+#[test]
 fn words_of_users_are_shown_as_typed_and_long_ones_in_two_parts() {
     let long: String = (0..200).map(|number| format!("line {number}\n")).collect();
     let tree = session(&[says("user", "*no*\n  markdown"), says("user", &long)]);
