@@ -101,7 +101,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "tools")]
     pub no_tools: bool,
 
-    /// Load a Rhai extension.
+    /// Load an extension: a Rhai script or a plugin library.
     #[arg(short, long, value_name = "FILE")]
     pub extension: Vec<PathBuf>,
 

@@ -14,6 +14,7 @@ use pliant_scripts::{Limits, Script, load_extension, shipped_extensions};
 
 use crate::args::{Args, OutputMode};
 use crate::held;
+use crate::library::is_library;
 use crate::modes::signals::{OnInterrupt, Signals};
 use crate::modes::{self, Ui, rpc};
 use crate::say;
@@ -34,7 +35,8 @@ pub async fn run(args: &Args) -> anyhow::Result<u8> {
     let agent_dir = agent_dir()?;
     let mut options = KernelOptions::new(cwd, agent_dir);
     options.program = std::env::current_exe().ok();
-    options.plugins.clone_from(&args.plugin);
+    let libraries = args.extension.iter().filter(|path| is_library(path));
+    options.plugins = args.plugin.iter().chain(libraries).cloned().collect();
     options.tools = args.tool_selection();
     options.resources = args.resource_options();
     options.api_key.clone_from(&args.api_key);
@@ -77,14 +79,21 @@ async fn run_rpc(
     options.ui = setup.ui();
     options.opened = Arc::new(move |session| records.follow(session.subscribe()));
     let kernel = boot(args, options, Mode::Rpc).await?;
-    let open = OpenOptions {
+    let options = OpenOptions {
         may_lack_model: true,
         ..args.open_options()?
     };
-    let session = held::open(&kernel, open.clone(), Mode::Rpc).await?;
-    tell_oddities(&kernel, &session);
     let signals = listen(OnInterrupt::End)?;
-    setup.run(kernel, session, open, input, signals).await
+    let opening = async move {
+        let session = held::open(&kernel, options.clone(), Mode::Rpc).await?;
+        tell_oddities(&kernel, &session);
+        Ok(rpc::Opened {
+            kernel,
+            session,
+            options,
+        })
+    };
+    setup.run(opening, input, signals).await
 }
 
 /// The kernel with all that was asked for, and what is odd about it on stderr.
@@ -284,7 +293,7 @@ async fn publish_scripts(
             Err(error) => failures.push(error.to_string()),
         }
     }
-    for path in &args.extension {
+    for path in args.extension.iter().filter(|path| !is_library(path)) {
         generations.push(load(kernel, Script::read(path, Rank::CommandLine)?).await?);
     }
     kernel.registry().publish_all(generations);

@@ -3,6 +3,7 @@
 mod args;
 mod held;
 mod launch;
+mod library;
 mod modes;
 mod say;
 mod session_command;

@@ -85,6 +85,8 @@ pub enum OpenError {
     },
     #[error("The session is open here already.")]
     OpenHere,
+    #[error("The program ends, so no other session is opened.")]
+    Over,
     #[error("{0}")]
     Failed(#[from] Error),
 }

@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::sync::MutexGuard;
+
 use crate::models::ModelWish;
 use crate::session::Session;
 use crate::tree::{EntryId, Position, TreeError};
@@ -18,7 +20,8 @@ pub struct Runtime {
     current: Mutex<Session>,
     /// What new sessions are opened with.
     options: OpenOptions,
-    replacing: tokio::sync::Mutex<()>,
+    /// Whether the last session was ended; held while one takes the place of another.
+    over: tokio::sync::Mutex<bool>,
 }
 
 impl Runtime {
@@ -29,7 +32,7 @@ impl Runtime {
             kernel,
             current: Mutex::new(session),
             options,
-            replacing: tokio::sync::Mutex::default(),
+            over: tokio::sync::Mutex::default(),
         }
     }
 
@@ -84,8 +87,7 @@ impl Runtime {
         entry: &EntryId,
         position: Position,
     ) -> Result<Option<Forked>, OpenError> {
-        let _one_at_a_time = self.replacing.lock().await;
-        let old = self.session();
+        let (_one_at_a_time, old) = self.replaceable().await?;
         let open = self.earlier(SessionChoice::New);
         let forked = self
             .kernel
@@ -109,14 +111,24 @@ impl Runtime {
         Ok(forked.map(|forked| forked.session))
     }
 
-    /// Ends the session that is open now.
+    /// Ends the session that is open, once a replacement that is under way is done. No other one begins.
     pub async fn close(&self) {
+        let mut over = self.over.lock().await;
+        *over = true;
         self.session().close("quit").await;
     }
 
+    /// The session that is to be replaced. Nobody else replaces it meanwhile.
+    async fn replaceable(&self) -> Result<(MutexGuard<'_, bool>, Session), OpenError> {
+        let over = self.over.lock().await;
+        match *over {
+            true => Err(OpenError::Over),
+            false => Ok((over, self.session())),
+        }
+    }
+
     async fn switch(&self, open: OpenOptions) -> Result<Option<Session>, OpenError> {
-        let _one_at_a_time = self.replacing.lock().await;
-        let old = self.session();
+        let (_one_at_a_time, old) = self.replaceable().await?;
         let session = self.kernel.switch_session(&old, open).await?;
         if let Some(session) = &session {
             self.take_over(session);

@@ -17,10 +17,10 @@ use pliant_sdk::plugin::{CallCtx, Caller, Flow};
 use pliant_sdk::{Error, Event};
 use serde::Serialize;
 use serde_json::Value;
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::snapshot::Snapshot;
+use super::stopwatch::Stopwatch;
 use super::{HandlerSpec, HookPoint, Registered, Source};
 
 /// A failure of one handler or command.
@@ -54,7 +54,7 @@ pub struct Callers<'a> {
     pub report: &'a (dyn Fn(HandlerFailure) + Send + Sync),
     /// Ends the call when the user gives up.
     pub cancel: CancellationToken,
-    /// Longest time a handler may take; `None` = no limit.
+    /// Longest time a handler may take, without that of its dialogs; `None` = no limit.
     pub limit: Option<Duration>,
 }
 
@@ -97,10 +97,13 @@ impl Callers<'_> {
         limit: Option<Duration>,
     ) -> Result<Value, HandlerFailure> {
         let source = callee.source();
-        let ctx = CallCtx::new(
-            caller,
-            Host::from_shared(callee.lend((self.services)(source))),
-        );
+        let limit = limit.map(|limit| (Stopwatch::start(), limit));
+        let services = callee.lend((self.services)(source));
+        let services = match &limit {
+            Some((clock, _)) => clock.watching(services),
+            None => services,
+        };
+        let ctx = CallCtx::new(caller, Host::from_shared(services));
         let mut running = callee.invoke_bytes(op, payload, ctx);
         // Most answer at once, and need neither a timer nor an ear for the user.
         let answer = match poll_fn(|cx| Poll::Ready(running.as_mut().poll(cx))).await {
@@ -128,19 +131,21 @@ impl Callers<'_> {
     async fn bounded(
         &self,
         running: BoxFuture<'static, Result<Vec<u8>, Error>>,
-        limit: Option<Duration>,
+        limit: Option<(Stopwatch, Duration)>,
     ) -> Result<Vec<u8>, Error> {
-        let in_time = async {
+        let time_is_over = async {
             match limit {
-                Some(limit) => timeout(limit, running)
-                    .await
-                    .unwrap_or_else(|_| Err(too_slow(limit))),
-                None => running.await,
+                Some((clock, limit)) => {
+                    clock.reaches(limit).await;
+                    limit
+                }
+                None => std::future::pending().await,
             }
         };
         tokio::select! {
             biased;
-            answer = in_time => answer,
+            answer = running => answer,
+            limit = time_is_over => Err(too_slow(limit)),
             () = self.cancel.cancelled() => Err(Error::cancelled()),
         }
     }

@@ -10,6 +10,7 @@ mod generation;
 mod hook;
 mod lifetime;
 mod snapshot;
+mod stopwatch;
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 

@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use crate::error::{Error, code};
 use crate::host::Host;
 
+/// The services that wait for the user. Their time does not count for the limit of a handler.
+pub const DIALOG_SERVICES: [&str; 4] = ["ui.ask", "ui.select", "ui.confirm", "ui.input"];
+
 /// A question to the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(

@@ -21,11 +21,15 @@ use super::request::Fields;
 #[derive(Debug)]
 pub struct RpcUi {
     records: Records,
-    open: Mutex<HashMap<String, oneshot::Sender<Answer>>>,
+    /// `None` once nobody will answer.
+    open: Mutex<Option<Waiting>>,
     count: AtomicU64,
     over: AtomicBool,
     asked_to_end: Notify,
 }
+
+/// Dialogs that are open, and who waits for them.
+type Waiting = HashMap<String, oneshot::Sender<Answer>>;
 
 #[derive(Serialize)]
 struct Record<'a, T> {
@@ -42,7 +46,7 @@ impl RpcUi {
     pub fn new(records: Records) -> Self {
         Self {
             records,
-            open: Mutex::default(),
+            open: Mutex::new(Some(Waiting::new())),
             count: AtomicU64::default(),
             over: AtomicBool::default(),
             asked_to_end: Notify::new(),
@@ -54,7 +58,7 @@ impl RpcUi {
         let Ok(id) = fields.required::<String>("id") else {
             return;
         };
-        let Some(waiting) = self.open().remove(&id) else {
+        let Some(waiting) = self.open().as_mut().and_then(|open| open.remove(&id)) else {
             return;
         };
         let confirmed = fields.optional("confirmed").ok().flatten();
@@ -66,6 +70,11 @@ impl RpcUi {
             _ => Answer::Dismissed,
         };
         let _ = waiting.send(answer);
+    }
+
+    /// Nobody will answer any more: dialogs that are open, and those to come, were closed.
+    pub fn close(&self) {
+        *self.open() = None;
     }
 
     /// A plugin asked for the end.
@@ -89,15 +98,15 @@ impl RpcUi {
             return;
         };
         line.push(b'\n');
-        let room = self.records.room().await;
-        self.records.put(line, room);
+        self.records.room().await;
+        self.records.put(line);
     }
 
     fn next_id(&self) -> String {
         format!("ui-{}", self.count.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<Answer>>> {
+    fn open(&self) -> MutexGuard<'_, Option<Waiting>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -125,7 +134,10 @@ impl HostUi for RpcUi {
         Box::pin(async move {
             let id = self.next_id();
             let (sender, answer) = oneshot::channel();
-            self.open().insert(id.clone(), sender);
+            match &mut *self.open() {
+                Some(open) => open.insert(id.clone(), sender),
+                None => return Ok(Answer::Dismissed),
+            };
             let _closed_with_the_question = Open { ui: self, id: &id };
             self.say(&id, &dialog, timeout).await;
             let answered = match timeout {
@@ -150,6 +162,8 @@ struct Open<'a> {
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        self.ui.open().remove(self.id);
+        if let Some(open) = &mut *self.ui.open() {
+            open.remove(self.id);
+        }
     }
 }
