@@ -68,13 +68,19 @@ impl Runtime {
     }
 
     /// The session of a file in the place of the current one, with the model and the level that it had.
-    /// A file that is not there begins a session. `None` as above.
+    /// A file that is not there begins a session; that of the current one leaves it as it is. `None` as
+    /// above.
     ///
     /// # Errors
     /// Why the session stays.
     pub async fn switch_session(&self, file: &Path) -> Result<Option<Session>, OpenError> {
         // A word without a slash would be taken for an id.
-        let file = self.session().cwd().join(file).display().to_string();
+        let file = self.session().cwd().join(file);
+        let session = self.session();
+        if session.file().is_some_and(|open| same_file(&open, &file)) {
+            return Ok(Some(session));
+        }
+        let file = file.display().to_string();
         self.switch(self.earlier(SessionChoice::Named(file))).await
     }
 
@@ -149,4 +155,10 @@ impl Runtime {
             ..self.options.clone()
         }
     }
+}
+
+/// Whether two paths name one file, be it there or not.
+fn same_file(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    one == other || real(one) == real(other)
 }
