@@ -278,6 +278,12 @@ impl Rpc {
         self.child.stdout = None;
     }
 
+    /// Whether the process has ended.
+    pub fn has_ended(&mut self) -> bool {
+        let status = self.child.try_wait().expect("the child is ours");
+        status.is_some()
+    }
+
     /// Waits for the end of the process.
     #[track_caller]
     pub fn wait(mut self) -> Ended {

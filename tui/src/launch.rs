@@ -74,6 +74,11 @@ async fn run_rpc(
     input: File,
     output: File,
 ) -> anyhow::Result<u8> {
+    if let Some(file) = args.messages.iter().find(|word| word.starts_with('@')) {
+        bail!(
+            "RPC mode takes no files, so {file} cannot be attached. Send a prompt that names it."
+        );
+    }
     let setup = rpc::Setup::new(output)?;
     let records = setup.records();
     options.ui = setup.ui();

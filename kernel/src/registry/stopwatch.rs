@@ -52,13 +52,13 @@ impl Stopwatch {
     /// Returns when the clock shows this.
     pub(super) async fn reaches(&self, limit: Duration) {
         loop {
+            // Made before the look: a change in between wakes it.
             let changed = self.0.changed.notified();
-            let Some(end) = self.reading().end(limit) else {
-                changed.await;
-                continue;
-            };
-            if timeout_at(end, changed).await.is_err() && self.reading().is_over(limit) {
-                return;
+            let end = self.reading().end(limit);
+            match end {
+                Some(end) if end <= Instant::now() => return,
+                Some(end) => drop(timeout_at(end, changed).await),
+                None => changed.await,
             }
         }
     }
@@ -86,10 +86,6 @@ impl Reading {
     fn end(self, limit: Duration) -> Option<Instant> {
         let left = limit.saturating_sub(self.taken);
         (self.open_dialogs == 0).then(|| self.running_since + left)
-    }
-
-    fn is_over(self, limit: Duration) -> bool {
-        self.end(limit).is_some_and(|end| end <= Instant::now())
     }
 }
 

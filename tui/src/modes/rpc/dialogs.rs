@@ -11,6 +11,7 @@ use pliant_sdk::Error;
 use pliant_sdk::host::BoxFuture;
 use pliant_sdk::ui::{Answer, Dialog, Display, UiInfo, UiMode};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout as within;
 
@@ -29,7 +30,14 @@ pub struct RpcUi {
 }
 
 /// Dialogs that are open, and who waits for them.
-type Waiting = HashMap<String, oneshot::Sender<Answer>>;
+type Waiting = HashMap<String, Asked>;
+
+#[derive(Debug)]
+struct Asked {
+    /// A yes or a no is the answer, else a text.
+    wants_yes: bool,
+    answer: oneshot::Sender<Answer>,
+}
 
 #[derive(Serialize)]
 struct Record<'a, T> {
@@ -58,18 +66,16 @@ impl RpcUi {
         let Ok(id) = fields.required::<String>("id") else {
             return;
         };
-        let Some(waiting) = self.open().as_mut().and_then(|open| open.remove(&id)) else {
+        let Some(asked) = self.open().as_mut().and_then(|open| open.remove(&id)) else {
             return;
         };
-        let confirmed = fields.optional("confirmed").ok().flatten();
-        let text = fields.optional("value").ok().flatten();
-        let answer = match (fields.optional::<bool>("cancelled"), confirmed, text) {
-            (Ok(Some(true)), _, _) => Answer::Dismissed,
-            (_, Some(yes), _) => Answer::Confirmed(yes),
-            (_, None, Some(text)) => Answer::Text(text),
-            _ => Answer::Dismissed,
+        let is_cancelled = fields.optional("cancelled") == Ok(Some(true));
+        let answer = match asked.wants_yes {
+            _ if is_cancelled => None,
+            true => given(&fields, "confirmed").map(Answer::Confirmed),
+            false => given(&fields, "value").map(Answer::Text),
         };
-        let _ = waiting.send(answer);
+        let _ = asked.answer.send(answer.unwrap_or(Answer::Dismissed));
     }
 
     /// Nobody will answer any more: dialogs that are open, and those to come, were closed.
@@ -134,8 +140,12 @@ impl HostUi for RpcUi {
         Box::pin(async move {
             let id = self.next_id();
             let (sender, answer) = oneshot::channel();
+            let asked = Asked {
+                wants_yes: matches!(dialog, Dialog::Confirm { .. }),
+                answer: sender,
+            };
             match &mut *self.open() {
-                Some(open) => open.insert(id.clone(), sender),
+                Some(open) => open.insert(id.clone(), asked),
                 None => return Ok(Answer::Dismissed),
             };
             let _closed_with_the_question = Open { ui: self, id: &id };
@@ -152,6 +162,11 @@ impl HostUi for RpcUi {
         self.over.store(true, Ordering::Release);
         self.asked_to_end.notify_one();
     }
+}
+
+/// A field; one of the wrong type is none.
+fn given<T: DeserializeOwned>(fields: &Fields, name: &str) -> Option<T> {
+    fields.optional(name).ok().flatten()
 }
 
 /// A dialog that somebody waits for.

@@ -366,7 +366,8 @@ mod tests {
     async fn answers_stand_between_what_happened_before_and_after_them() {
         // interfaces §8.2
         let (reader, writer) = io::pipe().unwrap();
-        let (output, records) = Output::start(File::from(std::os::fd::OwnedFd::from(writer))).unwrap();
+        let (output, records) =
+            Output::start(File::from(std::os::fd::OwnedFd::from(writer))).unwrap();
         let (first, events) = mpsc::channel(8);
         records.follow(events);
         first.try_send(notice("1")).unwrap();
@@ -381,14 +382,18 @@ mod tests {
         records.put(line("after 4"));
         second.try_send(notice("5")).unwrap();
         output.finish().await.unwrap();
-        assert_eq!(read(reader), ["1", "2", "after 2", "3", "4", "after 4", "5"]);
+        assert_eq!(
+            read(reader),
+            ["1", "2", "after 2", "3", "4", "after 4", "5"]
+        );
     }
 
     #[tokio::test]
     async fn who_says_much_waits_until_some_of_it_is_read() {
         // interfaces §8.3
         let (reader, writer) = io::pipe().unwrap();
-        let (output, records) = Output::start(File::from(std::os::fd::OwnedFd::from(writer))).unwrap();
+        let (output, records) =
+            Output::start(File::from(std::os::fd::OwnedFd::from(writer))).unwrap();
         records.room().await;
         let long = "x".repeat(WAITING);
         records.put(line(&long));
