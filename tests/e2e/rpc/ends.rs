@@ -81,7 +81,9 @@ fn signals_end_whatever_is_under_way_with_their_status() {
         rpc.send(json!({"type": "bash", "command": "sleep 600"}));
         rpc.signal(signal);
         assert_eq!(rpc.wait().status.code(), Some(status));
-        let last = home.stored_messages().pop().expect("it is stored");
+        let mut stored = home.stored_messages().into_iter();
+        let last = stored.rfind(|message| message["role"] == "assistant");
+        let last = last.expect("it is stored");
         assert_eq!(
             (&last["stopReason"], &last["content"][0]["text"]),
             (&json!("aborted"), &json!("partial words"))
