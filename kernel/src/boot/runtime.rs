@@ -4,11 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pliant_sdk::Error;
 use tokio::sync::MutexGuard;
 
 use crate::models::ModelWish;
 use crate::session::Session;
-use crate::tree::{EntryId, Position, TreeError};
+use crate::tree::{self, EntryId, Position, TreeError};
 
 use super::{Forked, Kernel, OpenError, OpenOptions, SessionChoice};
 
@@ -75,13 +76,35 @@ impl Runtime {
     /// Why the session stays.
     pub async fn switch_session(&self, file: &Path) -> Result<Option<Session>, OpenError> {
         // A word without a slash would be taken for an id.
-        let file = self.session().cwd().join(file);
         let session = self.session();
+        let file = session.cwd().join(file);
         if session.file().is_some_and(|open| same_file(&open, &file)) {
             return Ok(Some(session));
         }
         let file = file.display().to_string();
-        self.switch(self.earlier(SessionChoice::Named(file))).await
+        self.open(SessionChoice::Named(file)).await
+    }
+
+    /// Another session in the place of the current one, with the model and the level that it had.
+    /// `None` as above.
+    ///
+    /// # Errors
+    /// Why the session stays.
+    pub async fn open(&self, session: SessionChoice) -> Result<Option<Session>, OpenError> {
+        self.switch(self.earlier(session)).await
+    }
+
+    /// A copy of a session's file among those of this directory, opened in the place of the current one;
+    /// it works where the session did. `None` as above; the copy stays.
+    ///
+    /// # Errors
+    /// Why the session stays.
+    pub async fn import_session(&self, file: &Path) -> Result<Option<Session>, OpenError> {
+        let source = self.session().cwd().join(file);
+        let folder = self.kernel.session_folders().here();
+        let copied = tokio::task::spawn_blocking(move || tree::import(&source, &folder)).await;
+        let copy = copied.map_err(|error| Error::failed(error.to_string()))??;
+        self.switch_session(&copy).await
     }
 
     /// A fork of the current session in its place. `None` as above.

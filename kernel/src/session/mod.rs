@@ -9,6 +9,7 @@ mod custom;
 mod disk;
 mod entering;
 mod events;
+mod export;
 mod leaving;
 mod model;
 mod name;
@@ -46,7 +47,9 @@ use crate::host::ui::HostUi;
 use crate::models::{Catalog, ModelClient};
 use crate::pipeline::{Prompt, PromptError};
 use crate::prompt::{PromptEdits, PromptOptions};
-use crate::registry::{Callers, Dispatcher, HandlerFailure, HookPoint, Registry, Source};
+use crate::registry::{
+    Callers, Dispatcher, Grace, HandlerFailure, HookPoint, Patience, Registry, Source,
+};
 use crate::run::Assembly;
 use crate::settings::Settings;
 use crate::tree::{Header, SessionTree};
@@ -178,12 +181,14 @@ struct Shared {
     abort: Mutex<CancellationToken>,
     /// Closes the dialogs that are open when the session ends; made anew for those of its last handlers.
     leaving: Mutex<CancellationToken>,
+    /// What an abort leaves to handlers.
+    grace: Grace,
+    /// The process is about to end.
+    hurries: AtomicBool,
     /// Set at the end: who kept a handle of this session is told so.
-    closed: AtomicBool,
+    let_go: AtomicBool,
     /// What handlers, tools and commands are asking it.
     asked: services::UnderWay,
-    /// Subscribers have heard of the beginning of a compaction, and not of its end.
-    compacting: AtomicBool,
     /// Ends the wait for the next attempt.
     retry_wait: Mutex<Option<CancellationToken>>,
     subscribers: Subscribers,
@@ -221,7 +226,7 @@ impl Session {
             .map_or(ThinkingLevel::Off, |model| model.clamp_level(level));
         recall::record_start(&mut tree, model.as_ref(), level)?;
         let used = equipment.settings.used();
-        let mode = |queue| equipment.settings.queue_mode(queue);
+        let mode = |queue: Delivery| equipment.settings.queue_mode(queue.setting());
         let modes = (mode(Delivery::Steer), mode(Delivery::FollowUp));
         let shared = Shared {
             tree: Mutex::new(tree),
@@ -244,9 +249,10 @@ impl Session {
             syncing: Mutex::default(),
             abort: Mutex::default(),
             leaving: Mutex::default(),
-            closed: AtomicBool::default(),
+            grace: Grace::default(),
+            hurries: AtomicBool::default(),
+            let_go: AtomicBool::default(),
             asked: services::UnderWay::default(),
-            compacting: AtomicBool::default(),
             retry_wait: Mutex::default(),
             subscribers: Subscribers::default(),
             reports: Mutex::default(),
@@ -313,8 +319,16 @@ impl Session {
 
     /// Asks the active run or compaction, and commands that run beside it, to stop, without waiting for them.
     pub fn cancel(&self) {
+        self.0.grace.begin();
         self.0.claims.cancel();
         std::mem::take(&mut *lock(&self.0.abort)).cancel();
+    }
+
+    /// As [`Session::cancel`], where the process is about to end and does not wait for long: handlers of
+    /// `session_shutdown` have little time then.
+    pub fn hurry(&self) {
+        self.0.hurries.store(true, Ordering::Release);
+        self.cancel();
     }
 
     /// Returns when nothing has the session, nothing is put off, and nothing that a plugin sent is on
@@ -385,7 +399,7 @@ impl Session {
         }
         self.tell(HookPoint::SessionShutdown, &event).await;
         self.0.outbox.arrived().await;
-        self.0.closed.store(true, Ordering::Release);
+        self.0.let_go.store(true, Ordering::Release);
         let conversation = self.0.tree().id().to_string();
         self.0.equipment.client.forget(&conversation);
         self.0.equipment.host.processes_ended(LETTING_GO).await;
@@ -396,24 +410,16 @@ impl Session {
     async fn tell(&self, point: HookPoint, event: &serde_json::Value) {
         let shared = &self.0;
         let snapshot = shared.equipment.registry.snapshot();
-        let services = |source: &Source| shared.source_services(source, CallScope::Handler);
-        let report = |failure| lock(&shared.reports).push(failure);
-        let wanted = shared.equipment.settings.handler_limit();
-        let limit = match point {
-            HookPoint::SessionStart | HookPoint::SessionShutdown => {
-                Some(wanted.map_or(SESSION_HANDLER_LIMIT, |limit| {
-                    limit.min(SESSION_HANDLER_LIMIT)
-                }))
+        let patience = shared.patience(lock(&shared.abort).clone());
+        let patience = match point {
+            HookPoint::SessionStart => patience.at_most(SESSION_HANDLER_LIMIT),
+            HookPoint::SessionShutdown if shared.hurries.load(Ordering::Acquire) => {
+                patience.at_most(HURRIED_HANDLER_LIMIT)
             }
-            _ => wanted,
+            HookPoint::SessionShutdown => patience.at_most(SESSION_HANDLER_LIMIT),
+            _ => patience,
         };
-        let cancel = CancellationToken::new();
-        let callers = Callers {
-            services: &services,
-            report: &report,
-            cancel,
-            limit,
-        };
+        let callers = Callers::new(shared, patience);
         if let Some(dispatcher) = Dispatcher::new(&snapshot, point, callers) {
             dispatcher.notify(event).await;
         }
@@ -427,9 +433,17 @@ const LETTING_GO: Duration = Duration::from_secs(2);
 /// Handlers of a session's beginning and end are bounded more tightly (`extensions.md` §6).
 const SESSION_HANDLER_LIMIT: Duration = Duration::from_secs(5);
 
+/// The same where a signal ends the process: what is left of its time is short.
+const HURRIED_HANDLER_LIMIT: Duration = Duration::from_millis(500);
+
 impl Shared {
     fn tree(&self) -> MutexGuard<'_, SessionTree> {
         lock(&self.tree)
+    }
+
+    fn patience(&self, cancel: CancellationToken) -> Patience {
+        let limit = self.equipment.settings.handler_limit();
+        Patience::new(cancel, limit, self.grace.clone())
     }
 
     fn now(&self) -> i64 {

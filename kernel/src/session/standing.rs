@@ -1,14 +1,12 @@
 //! What front ends switch while a session is open, beside model and level: automatic compaction and
 //! retry, how queues deliver, and the wait for the next attempt.
 
-use std::sync::atomic::Ordering;
-
 use pliant_sdk::{Error, Event};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{Delivery, Session, Shared, lock};
-use crate::settings::{QueueMode, queue_key};
+use crate::settings::QueueMode;
 
 const AUTO_COMPACTION: &str = "compaction.enabled";
 const AUTO_RETRY: &str = "retry.enabled";
@@ -17,7 +15,7 @@ impl Session {
     /// Whether the conversation is being compacted, in a run or beside it.
     #[must_use]
     pub fn is_compacting(&self) -> bool {
-        self.0.compacting.load(Ordering::Acquire)
+        self.0.claims.is_compacting()
     }
 
     /// Whether the conversation is compacted without being asked.
@@ -52,7 +50,7 @@ impl Session {
     /// As [`Session::set_auto_compaction`].
     pub async fn keep_queue_mode(&self, queue: Delivery, mode: QueueMode) -> Result<(), Error> {
         self.set_queue_mode(queue, mode);
-        self.change_setting(queue_key(queue), json!(mode)).await
+        self.change_setting(queue.setting(), json!(mode)).await
     }
 
     /// Ends the wait for another attempt, and with it the run (R7). Nothing happens when none is waited
@@ -92,8 +90,8 @@ impl Shared {
     /// Notes what subscribers are about to hear of.
     pub(super) fn note(&self, event: &Event) {
         match event {
-            Event::CompactionStart { .. } => self.compacting.store(true, Ordering::Release),
-            Event::CompactionEnd { .. } => self.compacting.store(false, Ordering::Release),
+            Event::CompactionStart { .. } => self.claims.set_compacting(true),
+            Event::CompactionEnd { .. } => self.claims.set_compacting(false),
             _ => {}
         }
     }

@@ -8,7 +8,6 @@ use pliant_sdk::Error;
 use serde_json::Value;
 
 use super::{QueueMode, Settings, write_settings};
-use crate::session::Delivery;
 
 /// Keys that were changed since the start.
 pub(super) type Changed = Arc<Mutex<HashMap<String, Value>>>;
@@ -27,10 +26,10 @@ impl Settings {
         self.current(key).as_bool()
     }
 
-    /// How many messages a queue delivers at a time, as it was changed last.
+    /// How many messages the queue of that key delivers at a time, as it was changed last.
     #[must_use]
-    pub fn queue_mode(&self, queue: Delivery) -> QueueMode {
-        let mode = serde_json::from_value(self.current(queue_key(queue)));
+    pub fn queue_mode(&self, key: &str) -> QueueMode {
+        let mode = serde_json::from_value(self.current(key));
         mode.unwrap_or_default()
     }
 
@@ -55,14 +54,6 @@ impl Settings {
     }
 }
 
-/// The key of a queue's mode.
-pub(crate) fn queue_key(queue: Delivery) -> &'static str {
-    match queue {
-        Delivery::Steer => "steeringMode",
-        Delivery::FollowUp => "followUpMode",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -77,7 +68,7 @@ mod tests {
         settings.change(&[("retry.enabled", json!(false))]).unwrap();
         assert_eq!(clone.is_on("retry.enabled"), Some(false));
         assert_eq!(clone.get("retry.enabled"), &json!(true));
-        assert_eq!(clone.queue_mode(Delivery::Steer), QueueMode::All);
-        assert_eq!(clone.queue_mode(Delivery::FollowUp), QueueMode::OneAtATime);
+        assert_eq!(clone.queue_mode("steeringMode"), QueueMode::All);
+        assert_eq!(clone.queue_mode("followUpMode"), QueueMode::OneAtATime);
     }
 }

@@ -60,7 +60,7 @@ pub use damage::{Damage, tell_damage};
 pub use doctor::{CopyCwd, Oddity, OddityKind, examine, write_mended_copy};
 pub use entry::Entry;
 pub use error::TreeError;
-pub use fork::{Fork, Position};
+pub use fork::{Fork, Position, write_branch};
 pub use header::Header;
 pub use ids::{EntryId, Ids, SessionId};
 pub use lease::{Lease, LeaseError, LeaseHolder};

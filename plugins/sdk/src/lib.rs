@@ -55,10 +55,12 @@ pub mod message;
 pub mod model;
 pub mod stream;
 
+pub mod draft;
 pub mod event;
 pub mod hook;
 
 pub mod command;
+pub mod flag;
 pub mod history;
 pub mod loadout;
 pub mod provider;
@@ -77,10 +79,12 @@ mod lenient;
 
 pub mod partial_json;
 pub mod sse;
+pub mod wire;
 
 pub mod truncation;
 pub mod utf8;
 
+pub use draft::Draft;
 pub use error::Error;
 pub use event::Event;
 pub use export::Init;

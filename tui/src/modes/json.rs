@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use pliant_kernel::pipeline::Prompt;
 use pliant_kernel::session::{Session, Subscription};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -32,7 +33,7 @@ enum Stop {
 /// When a prompt is refused, the session cannot be stored, or stdout cannot be written.
 pub async fn run(
     session: &Session,
-    prompts: Vec<String>,
+    prompts: Vec<Prompt>,
     mut signals: Signals,
     stdout: File,
 ) -> anyhow::Result<u8> {
@@ -61,6 +62,7 @@ pub async fn run(
         Err(error) = output.written() => Stop::Unwritable(error),
     };
     sender.stop();
+    session.hurry();
     if let Some(Err(error)) = orderly(output.relieved(running)).await {
         say::error(error);
     }

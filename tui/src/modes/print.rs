@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
+use pliant_kernel::pipeline::Prompt;
 use pliant_kernel::session::Session;
 use pliant_sdk::message::{Content, Message};
 use tokio::time::timeout;
@@ -23,10 +24,15 @@ const REPORTS: Duration = Duration::from_secs(1);
 /// When a prompt is refused, or stdout cannot be written.
 pub async fn run(
     session: &Session,
-    prompts: Vec<String>,
+    prompts: Vec<Prompt>,
     mut signals: Signals,
     output: File,
 ) -> anyhow::Result<u8> {
+    // Without a prompt, what was said last is what there is to print.
+    let before = match prompts.is_empty() {
+        true => session.projection().messages().last().cloned(),
+        false => None,
+    };
     let reporting = tokio::spawn(report_failures(session.subscribe()));
     let sender = Prompts::to(session);
     let running = sender.run_all_and_close(prompts);
@@ -37,6 +43,7 @@ pub async fn run(
         status = signals.next() => {
             asked = Some(status);
             sender.stop();
+            session.hurry();
             orderly(running).await
         }
     };
@@ -45,9 +52,10 @@ pub async fn run(
     // Everything is stored: from here on a signal ends the process at once.
     drop(signals);
     match (asked, outcome.transpose()) {
-        (None, outcome) => outcome?
-            .flatten()
-            .map_or(Ok(0), |last| show(&last, &output)),
+        (None, outcome) => {
+            let last = outcome?.flatten().or(before);
+            last.map_or(Ok(0), |last| show(&last, &output))
+        }
         (Some(status), outcome) => {
             outcome.inspect_err(|error| say::error(error)).ok();
             Ok(status)

@@ -44,11 +44,14 @@ impl ModelHost for Arc<Shared> {
     /// `retry.provider.*` and the idle limit (`providers.md` §7.1, §7.5).
     fn stream_options(&self) -> StreamOptions {
         let settings = &self.equipment.settings;
+        let environment = self.equipment.host.environment();
         let retry = |key: &str| settings.count(&format!("retry.provider.{key}"));
         StreamOptions {
             timeout_ms: retry("timeoutMs").or(settings.http_idle_timeout_ms()),
             max_retries: retry("maxRetries").and_then(|count| u32::try_from(count).ok()),
             max_retry_delay_ms: retry("maxRetryDelayMs"),
+            thinking_budgets: settings.thinking_budgets().cloned(),
+            cache_retention: environment.cache_retention().map(str::to_owned),
             ..StreamOptions::default()
         }
     }

@@ -182,7 +182,7 @@ impl Actions for Shared {
 
 impl Shared {
     fn check_open(&self, service: &str) -> Result<(), Error> {
-        if self.closed.load(Ordering::Acquire) {
+        if self.let_go.load(Ordering::Acquire) {
             return Err(Error::new(
                 code::STALE,
                 format!(

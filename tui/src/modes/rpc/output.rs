@@ -44,7 +44,7 @@ impl Records {
     /// Says a record, which ends with LF, after everything that was said before.
     pub fn put(&self, line: Vec<u8>) {
         let mut waiting = self.0.waiting();
-        let events: usize = waiting.sessions.iter().map(Subscription::len).sum();
+        let events: usize = waiting.sessions.iter().map(Subscription::waiting).sum();
         waiting.bytes += line.len();
         let after = waiting.heard + events;
         waiting.lines.push_back(Line { after, line });
@@ -369,7 +369,7 @@ mod tests {
         let (output, records) =
             Output::start(File::from(std::os::fd::OwnedFd::from(writer))).unwrap();
         let (first, events) = mpsc::channel(8);
-        records.follow(events);
+        records.follow(events.into());
         first.try_send(notice("1")).unwrap();
         first.try_send(notice("2")).unwrap();
         records.put(line("after 2"));
@@ -377,7 +377,7 @@ mod tests {
         // The session ends, and another one takes its place.
         drop(first);
         let (second, events) = mpsc::channel(8);
-        records.follow(events);
+        records.follow(events.into());
         second.try_send(notice("4")).unwrap();
         records.put(line("after 4"));
         second.try_send(notice("5")).unwrap();

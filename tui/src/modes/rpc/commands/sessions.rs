@@ -53,8 +53,9 @@ pub(super) const COMMANDS: &[Entry] = &[
     }),
     long("export_html", |call| {
         Box::pin(async move {
-            let _: Option<PathBuf> = call.fields().optional("outputPath")?;
-            Err("The HTML export does not exist yet.".to_owned())
+            let path: Option<PathBuf> = call.fields().optional("outputPath")?;
+            let written = call.session().export_html(path.as_deref()).await;
+            Data::of(&json!({"path": written.map_err(said)?}))
         })
     }),
 ];
