@@ -190,7 +190,10 @@ mod tests {
     }
 
     async fn end_of(patience: &Patience, on_abort: OnAbort) -> Error {
-        patience.wait::<()>(pending(), &Stopwatch::start(), on_abort).await.unwrap_err()
+        patience
+            .wait::<()>(pending(), &Stopwatch::start(), on_abort)
+            .await
+            .unwrap_err()
     }
 
     #[tokio::test]
