@@ -10,8 +10,8 @@ use anyhow::{Context, bail};
 use pliant_kernel::environment::Environment;
 use pliant_kernel::registry::{Generation, Rank, Source};
 use pliant_kernel::session::Session;
-use pliant_kernel::{Kernel, KernelOptions, OpenOptions, Runtime};
-use pliant_scripts::{Limits, Script, load_extension, shipped_extensions};
+use pliant_kernel::{Kernel, KernelOptions, OpenOptions, Runtime, SessionChoice};
+use pliant_scripts::{Limits, Script, Shipped, load_extension, shipped_extensions};
 use pliant_sdk::flag::FlagSpec;
 
 use crate::args::{self, Args, Options, OutputMode};
@@ -19,7 +19,8 @@ use crate::held;
 use crate::library::is_library;
 use crate::modes::signals::{OnInterrupt, Signals};
 use crate::modes::{self, Ui, rpc};
-use crate::prompt_input::prompts;
+use crate::prompt_input::{from_home, prompts};
+use crate::resume;
 use crate::stdout::{self, Claimed};
 use crate::{say, trust};
 
@@ -35,6 +36,11 @@ pub async fn run(mut args: Args) -> anyhow::Result<u8> {
     asked.check()?;
     start_log(asked)?;
     let mode = mode(asked);
+    if asked.resume && mode != Mode::Line {
+        bail!(
+            "--resume asks which session, which needs a terminal. Name it with --session, or take the latest with --continue; `pliant session list` shows those there are."
+        );
+    }
     let only_told = asked.help || asked.list_models.is_some();
     let Claimed { input, output } = match mode {
         Mode::Line if !only_told => stdout::share()?,
@@ -55,7 +61,10 @@ pub async fn run(mut args: Args) -> anyhow::Result<u8> {
             "There is no prompt, so nothing is asked. Give one: pliant -p \"what you want\".",
         );
     }
-    let open = args.options.open_options()?;
+    let mut open = args.options.open_options()?;
+    if args.options.resume && open.session == SessionChoice::New {
+        open.session = SessionChoice::Named(resume::pick(&kernel.session_folders())?);
+    }
     let session = held::open(&kernel, open.clone(), mode).await?;
     tell_oddities(&kernel, &session);
     let on_interrupt = match mode {
@@ -77,7 +86,7 @@ pub async fn run(mut args: Args) -> anyhow::Result<u8> {
 /// Nothing is loaded for it.
 fn print_version() -> anyhow::Result<u8> {
     let Claimed { output, .. } = stdout::share()?;
-    modes::tell(&output, concat!("pliant ", env!("CARGO_PKG_VERSION"), "\n"))
+    modes::tell(&output, concat!(env!("CARGO_PKG_VERSION"), "\n"))
 }
 
 /// The help or the models: what is not in order is told, and stops nobody from reading.
@@ -142,7 +151,8 @@ fn kernel_options(asked: &Options, mode: Mode) -> anyhow::Result<KernelOptions> 
     options.program = std::env::current_exe().ok();
     let libraries = asked.extension.iter().filter(|path| is_library(path));
     options.plugins = asked.plugin.iter().chain(libraries).cloned().collect();
-    options.session_dir.clone_from(&asked.session_dir);
+    options.session_dir = asked.session_dir.as_deref().map(from_home);
+    options.no_extensions = asked.no_extensions;
     options.no_context_files = asked.no_context_files;
     options.tools = asked.tool_selection();
     options.resources = asked.resource_options();
@@ -288,9 +298,9 @@ async fn publish_scripts(
         problems.iter().for_each(say::warning);
         files
     };
-    let shipped = shipped_extensions()
-        .into_iter()
-        .map(|shipped| Ok(shipped.into()));
+    let all_shipped = shipped_extensions();
+    let wanted = all_shipped.iter().filter(|_| !asked.no_extensions);
+    let shipped = wanted.cloned().map(|shipped| Ok(shipped.into()));
     let scripts = shipped.chain(own.iter().map(|(path, rank)| Script::read(path, *rank)));
     let mut generations = Vec::new();
     for script in scripts.collect::<Vec<_>>() {
@@ -303,12 +313,29 @@ async fn publish_scripts(
             Err(error) => failures.push(error.to_string()),
         }
     }
-    let named = asked.extension.iter().filter(|path| !is_library(path));
-    for path in named {
-        generations.push(load(kernel, Script::read(path, Rank::CommandLine)?).await?);
+    for path in asked.extension.iter().filter(|path| !is_library(path)) {
+        let script = match path.to_str().and_then(|path| path.strip_prefix("builtin:")) {
+            Some(name) => builtin(&all_shipped, name)?,
+            None => Script::read(path, Rank::CommandLine)?,
+        };
+        generations.push(load(kernel, script).await?);
     }
     kernel.registry().publish_all(generations);
     Ok(())
+}
+
+/// The extension of that name that ships.
+fn builtin(shipped: &[Shipped], name: &str) -> anyhow::Result<Script> {
+    match shipped.iter().find(|shipped| shipped.name == name) {
+        Some(found) => Ok(found.clone().into()),
+        None => {
+            let names: Vec<_> = shipped.iter().map(|shipped| shipped.name).collect();
+            bail!(
+                "No extension \"{name}\" ships with pliant. Those that do: {}.",
+                names.join(", ")
+            )
+        }
+    }
 }
 
 async fn load(kernel: &Kernel, script: Script) -> anyhow::Result<Arc<dyn Generation>> {

@@ -11,6 +11,7 @@ mod library;
 mod modes;
 mod pi;
 mod prompt_input;
+mod resume;
 mod say;
 mod session_command;
 mod stdout;

@@ -92,8 +92,7 @@ impl std::fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Reads `auth.json`; `given` is the key of the command line, for whichever model is used. A file
-    /// that cannot be read counts as empty and answers a sentence, which never quotes it.
+    /// Reads `auth.json`; `given` is the key of the command line. A file that cannot be read counts as empty and answers a sentence, which never quotes it.
     #[must_use]
     pub fn load(
         agent_dir: &Path,
