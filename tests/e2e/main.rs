@@ -17,6 +17,7 @@ mod repair;
 mod requests;
 mod resources;
 mod retry;
+mod rpc;
 mod scripts;
 mod session;
 mod session_command;

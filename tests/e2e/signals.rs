@@ -45,7 +45,7 @@ fn begun(home: &TempHome) -> Vec<String> {
 }
 
 #[track_caller]
-fn are_gone(pids: &[String]) {
+pub(super) fn are_gone(pids: &[String]) {
     for pid in pids {
         until("the end of the command", || {
             let shown = Command::new("ps").args(["-o", "stat=", "-p", pid]).output();

@@ -23,6 +23,19 @@ pub(crate) fn check(lines: &[Value]) {
     );
 }
 
+/// Checks one run, without a header: what a client sees from a prompt to its settled event.
+///
+/// # Panics
+/// As [`check`].
+#[track_caller]
+pub(crate) fn check_run(events: &[Value]) {
+    let header = serde_json::json!({"type": "session", "version": 3});
+    let lines: Vec<Value> = std::iter::once(header)
+        .chain(events.iter().cloned())
+        .collect();
+    check(&lines);
+}
+
 type Broken = Result<(), String>;
 
 #[derive(Default)]

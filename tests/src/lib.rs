@@ -33,6 +33,7 @@ pub mod recorded;
 pub mod rehearsal;
 pub mod replay;
 pub mod reply;
+pub mod rpc;
 pub mod table;
 pub mod wires;
 
@@ -43,6 +44,7 @@ mod request_rules;
 pub use gate::Gate;
 pub use model_server::{MODEL, ModelServer, Request};
 pub use reply::Reply;
+pub use rpc::Rpc;
 
 /// The provider that [`TempHome::with_model`] configures.
 pub const PROVIDER: &str = "mock";
@@ -180,6 +182,12 @@ impl TempHome {
     /// The binary, in this home.
     pub fn pliant(&self) -> Pliant {
         self.program(&binary())
+    }
+
+    /// A shell in this home, for pipes and redirections; the binary is `$0`.
+    pub fn shell(&self, script: &str) -> Pliant {
+        let shell = self.program(Path::new("/bin/sh")).args(["-c", script]);
+        shell.args([binary()])
     }
 
     fn program(&self, program: &Path) -> Pliant {

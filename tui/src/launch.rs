@@ -16,6 +16,7 @@ use pliant_sdk::flag::FlagSpec;
 
 use crate::args::{self, Args, Options, OutputMode};
 use crate::held;
+use crate::library::is_library;
 use crate::modes::signals::{OnInterrupt, Signals};
 use crate::modes::{self, Ui, rpc};
 use crate::prompt_input::{from_home, prompts};
@@ -117,16 +118,21 @@ async fn run_rpc(
     options.ui = setup.ui();
     options.opened = Arc::new(move |session| records.follow(session.subscribe()));
     let kernel = boot(&mut args, options, Mode::Rpc).await?;
-    let open = OpenOptions {
+    let options = OpenOptions {
         may_lack_model: true,
         ..args.options.open_options()?
     };
-    let session = held::open(&kernel, open.clone(), Mode::Rpc).await?;
-    tell_oddities(&kernel, &session);
     let signals = listen(OnInterrupt::End)?;
-    setup
-        .run(kernel, session, later(open), input, signals)
-        .await
+    let opening = async move {
+        let session = held::open(&kernel, options.clone(), Mode::Rpc).await?;
+        tell_oddities(&kernel, &session);
+        Ok(rpc::Opened {
+            kernel,
+            session,
+            options: later(options),
+        })
+    };
+    setup.run(opening, input, signals).await
 }
 
 /// What later sessions are opened with: they have an id and a name of their own.
@@ -146,7 +152,8 @@ fn kernel_options(asked: &Options, mode: Mode) -> anyhow::Result<KernelOptions> 
     }
     options.trust = trust::policy(asked, mode);
     options.program = std::env::current_exe().ok();
-    options.plugins.clone_from(&asked.plugin);
+    let libraries = asked.extension.iter().filter(|path| is_library(path));
+    options.plugins = asked.plugin.iter().chain(libraries).cloned().collect();
     options.session_dir = asked.session_dir.as_deref().map(from_home);
     options.no_extensions = asked.no_extensions;
     options.no_context_files = asked.no_context_files;
@@ -310,7 +317,7 @@ pub async fn publish_scripts(
             Err(error) => failures.push(error.to_string()),
         }
     }
-    for path in &asked.extension {
+    for path in asked.extension.iter().filter(|path| !is_library(path)) {
         let script = match path.to_str().and_then(|path| path.strip_prefix("builtin:")) {
             Some(name) => builtin(&all_shipped, name)?,
             None => Script::read(path, Rank::CommandLine)?,

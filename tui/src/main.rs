@@ -7,6 +7,7 @@ mod config_command;
 mod export;
 mod held;
 mod launch;
+mod library;
 mod modes;
 mod pi;
 mod prompt_input;

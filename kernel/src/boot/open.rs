@@ -110,6 +110,9 @@ pub enum OpenError {
     /// It is the one that is open.
     #[error("The session is open here already.")]
     OpenHere,
+    /// No session follows the last one.
+    #[error("The program ends, so no other session is opened.")]
+    Over,
     /// Anything else.
     #[error("{0}")]
     Failed(#[from] Error),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pliant_sdk::Error;
+use tokio::sync::MutexGuard;
 
 use crate::models::ModelWish;
 use crate::session::Session;
@@ -20,7 +21,8 @@ pub struct Runtime {
     current: Mutex<Session>,
     /// What new sessions are opened with.
     options: OpenOptions,
-    replacing: tokio::sync::Mutex<()>,
+    /// Whether the last session was ended; held while one takes the place of another.
+    over: tokio::sync::Mutex<bool>,
 }
 
 impl Runtime {
@@ -31,7 +33,7 @@ impl Runtime {
             kernel,
             current: Mutex::new(session),
             options,
-            replacing: tokio::sync::Mutex::default(),
+            over: tokio::sync::Mutex::default(),
         }
     }
 
@@ -67,13 +69,19 @@ impl Runtime {
     }
 
     /// The session of a file in the place of the current one, with the model and the level that it had.
-    /// A file that is not there begins a session. `None` as above.
+    /// A file that is not there begins a session; that of the current one leaves it as it is. `None` as
+    /// above.
     ///
     /// # Errors
     /// Why the session stays.
     pub async fn switch_session(&self, file: &Path) -> Result<Option<Session>, OpenError> {
         // A word without a slash would be taken for an id.
-        let file = self.session().cwd().join(file).display().to_string();
+        let session = self.session();
+        let file = session.cwd().join(file);
+        if session.file().is_some_and(|open| same_file(&open, &file)) {
+            return Ok(Some(session));
+        }
+        let file = file.display().to_string();
         self.open(SessionChoice::Named(file)).await
     }
 
@@ -108,8 +116,7 @@ impl Runtime {
         entry: &EntryId,
         position: Position,
     ) -> Result<Option<Forked>, OpenError> {
-        let _one_at_a_time = self.replacing.lock().await;
-        let old = self.session();
+        let (_one_at_a_time, old) = self.replaceable().await?;
         let open = self.earlier(SessionChoice::New);
         let forked = self
             .kernel
@@ -133,14 +140,24 @@ impl Runtime {
         Ok(forked.map(|forked| forked.session))
     }
 
-    /// Ends the session that is open now.
+    /// Ends the session that is open, once a replacement that is under way is done. No other one begins.
     pub async fn close(&self) {
+        let mut over = self.over.lock().await;
+        *over = true;
         self.session().close("quit").await;
     }
 
+    /// The session that is to be replaced. Nobody else replaces it meanwhile.
+    async fn replaceable(&self) -> Result<(MutexGuard<'_, bool>, Session), OpenError> {
+        let over = self.over.lock().await;
+        match *over {
+            true => Err(OpenError::Over),
+            false => Ok((over, self.session())),
+        }
+    }
+
     async fn switch(&self, open: OpenOptions) -> Result<Option<Session>, OpenError> {
-        let _one_at_a_time = self.replacing.lock().await;
-        let old = self.session();
+        let (_one_at_a_time, old) = self.replaceable().await?;
         let session = self.kernel.switch_session(&old, open).await?;
         if let Some(session) = &session {
             self.take_over(session);
@@ -161,4 +178,10 @@ impl Runtime {
             ..self.options.clone()
         }
     }
+}
+
+/// Whether two paths name one file, be it there or not.
+fn same_file(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    one == other || real(one) == real(other)
 }

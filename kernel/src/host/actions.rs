@@ -8,6 +8,7 @@ use pliant_sdk::Error;
 use pliant_sdk::host::{BoxFuture, ByteStream};
 use pliant_sdk::session::CalledTool;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::ui::HostUi;
 
@@ -22,6 +23,9 @@ pub trait Actions: Send + Sync {
 
     /// The front end's side.
     fn ui(&self) -> &dyn HostUi;
+
+    /// Ends the dialogs that are open when another session takes the place of this one.
+    fn leaving(&self) -> CancellationToken;
 
     /// Names of the services that [`Actions::ask`] answers.
     fn services(&self) -> Vec<&'static str>;

@@ -307,7 +307,12 @@ impl Bound {
             .asker
             .as_ref()
             .ok_or_else(|| ui::unavailable(service))?;
-        ui::answer(asker.session.ui(), service, payload).await
+        let leaving = asker.session.leaving();
+        tokio::select! {
+            biased;
+            answer = ui::answer(asker.session.ui(), service, payload) => answer,
+            () = leaving.cancelled() => Ok(Value::Null),
+        }
     }
 
     async fn answer(&self, service: &str, payload: Vec<u8>) -> Result<Vec<u8>, Error> {

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::patience::{LEFT_BEHIND, OnAbort, Patience};
 use super::snapshot::Snapshot;
+use super::stopwatch::Stopwatch;
 use super::{HandlerSpec, HookPoint, Registered, Source};
 
 /// A failure of one handler or command.
@@ -105,13 +106,17 @@ impl<'a> Callers<'a> {
         on_abort: OnAbort,
     ) -> Result<Value, HandlerFailure> {
         let source = callee.source();
-        let services = callee.lend(self.lender.services(source));
+        let clock = Stopwatch::start();
+        let mut services = callee.lend(self.lender.services(source));
+        if self.patience.limit.is_some() {
+            services = clock.watching(services);
+        }
         let ctx = CallCtx::new(caller, Host::from_shared(services));
         let mut running = callee.invoke_bytes(op, payload, ctx);
         // Most answer at once, and need neither a timer nor an ear for the user.
         let answer = match poll_fn(|cx| Poll::Ready(running.as_mut().poll(cx))).await {
             Poll::Ready(answer) => answer,
-            Poll::Pending => self.patience.wait(running, on_abort).await,
+            Poll::Pending => self.patience.wait(running, &clock, on_abort).await,
         };
         let value = answer.and_then(|bytes| match bytes.as_slice() {
             b"" | b"null" => Ok(Value::Null),

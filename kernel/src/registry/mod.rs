@@ -12,6 +12,7 @@ mod hook;
 mod lifetime;
 mod patience;
 mod snapshot;
+mod stopwatch;
 #[cfg(test)]
 pub(crate) mod testing;
 

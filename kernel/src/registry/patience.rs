@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use pliant_sdk::Error;
 use pliant_sdk::error::code;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
+
+use super::stopwatch::Stopwatch;
 
 /// What handlers have together after an abort. With what hangs on a stop by a signal it has to fit into
 /// the time that a front end gives a run to end in.
@@ -71,7 +73,7 @@ pub(super) enum OnAbort {
 pub struct Patience {
     /// Ends them when the user gives up.
     pub cancel: CancellationToken,
-    /// Longest time that one may take; `None` = no limit.
+    /// Longest time that one may take, without that of its dialogs; `None` = no limit.
     pub limit: Option<Duration>,
     /// The limit is what the setting says, so the setting can change it.
     pub by_setting: bool,
@@ -111,17 +113,21 @@ impl Patience {
         }
     }
 
-    /// Waits for the end of some work, or for the end of the patience.
+    /// Waits for the end of some work, or for the end of the patience; `clock` says how long the work has
+    /// taken.
     pub(super) async fn wait<T>(
         &self,
         work: impl Future<Output = Result<T, Error>>,
+        clock: &Stopwatch,
         on_abort: OnAbort,
     ) -> Result<T, Error> {
         let in_time = async {
             match self.limit {
-                Some(limit) => timeout(limit, work)
-                    .await
-                    .unwrap_or_else(|_| Err(self.too_slow(limit))),
+                Some(limit) => tokio::select! {
+                    biased;
+                    answer = work => answer,
+                    () = clock.reaches(limit) => Err(self.too_slow(limit)),
+                },
                 None => work.await,
             }
         };
@@ -184,7 +190,10 @@ mod tests {
     }
 
     async fn end_of(patience: &Patience, on_abort: OnAbort) -> Error {
-        patience.wait::<()>(pending(), on_abort).await.unwrap_err()
+        patience
+            .wait::<()>(pending(), &Stopwatch::start(), on_abort)
+            .await
+            .unwrap_err()
     }
 
     #[tokio::test]

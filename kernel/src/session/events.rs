@@ -39,6 +39,17 @@ impl Subscription {
         self.0.try_recv()
     }
 
+    /// As [`Subscription::recv`], for code that is polled itself.
+    pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arc<Event>>> {
+        self.0.poll_recv(cx)
+    }
+
+    /// How many events have come and were not read yet.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.0.len()
+    }
+
     /// How many more events there is room for.
     #[must_use]
     pub fn capacity(&self) -> usize {
@@ -48,6 +59,13 @@ impl Subscription {
     /// Takes no more events; those that have come can still be read.
     pub fn close(&mut self) {
         self.0.close();
+    }
+}
+
+/// What a test says instead of a session.
+impl From<mpsc::Receiver<Arc<Event>>> for Subscription {
+    fn from(events: mpsc::Receiver<Arc<Event>>) -> Self {
+        Self(events)
     }
 }
 

@@ -179,6 +179,8 @@ struct Shared {
     syncing: Mutex<Option<JoinHandle<()>>>,
     /// Ends what runs outside a run (commands, input handlers); made anew when it has been used.
     abort: Mutex<CancellationToken>,
+    /// Closes the dialogs that are open when the session ends; made anew for those of its last handlers.
+    leaving: Mutex<CancellationToken>,
     /// What an abort leaves to handlers.
     grace: Grace,
     /// The process is about to end.
@@ -246,6 +248,7 @@ impl Session {
             commands: bash::UserCommands::default(),
             syncing: Mutex::default(),
             abort: Mutex::default(),
+            leaving: Mutex::default(),
             grace: Grace::default(),
             hurries: AtomicBool::default(),
             let_go: AtomicBool::default(),
@@ -387,6 +390,7 @@ impl Session {
     /// Ends the session because another one takes its place.
     pub async fn close_for(&self, reason: &str, target: Option<&Path>) {
         self.0.claims.close();
+        std::mem::take(&mut *lock(&self.0.leaving)).cancel();
         self.abort_bash();
         self.abort().await;
         let mut event = json!({"type": "session_shutdown", "reason": reason});

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::host::{Host, LogLevel};
 use crate::plugin::CallCtx;
+use crate::ui::Ui;
 
 /// A command.
 pub trait Command: Send + Sync + 'static {
@@ -72,6 +73,12 @@ impl CommandCtx {
     #[must_use]
     pub fn host(&self) -> &Host {
         self.call.host()
+    }
+
+    /// The user: displays and dialogs.
+    #[must_use]
+    pub fn ui(&self) -> Ui<'_> {
+        self.host().ui()
     }
 
     /// Shows the user a line (`ui.notify`).

@@ -13,6 +13,7 @@ use crate::lenient;
 use crate::loadout::{LoadoutChanges, LoadoutView};
 use crate::message::{Content, Usage};
 use crate::plugin::CallCtx;
+use crate::ui::Ui;
 
 /// A tool. The doc comments of `Input`'s fields become the schema's descriptions.
 pub trait Tool: Send + Sync + 'static {
@@ -295,6 +296,12 @@ impl ToolCtx {
     #[must_use]
     pub fn host(&self) -> &Host {
         self.call.host()
+    }
+
+    /// The user: displays and dialogs.
+    #[must_use]
+    pub fn ui(&self) -> Ui<'_> {
+        self.host().ui()
     }
 
     /// Whether the run was aborted. Waiting calls are dropped; loops look here.

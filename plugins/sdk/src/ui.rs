@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use crate::error::{Error, code};
 use crate::host::Host;
 
+/// The services that wait for the user. Their time does not count for the limit of a handler.
+pub const DIALOG_SERVICES: [&str; 4] = ["ui.ask", "ui.select", "ui.confirm", "ui.input"];
+
 /// A question to the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
@@ -176,20 +179,48 @@ pub struct UiInfo {
 }
 
 /// The user, as the code behind a call reaches him.
+///
+/// ```
+/// # use pliant_sdk::Error;
+/// # use pliant_sdk::command::CommandCtx;
+/// # use pliant_sdk::ui::NotifyType;
+/// # use std::time::Duration;
+/// # async fn run(ctx: CommandCtx) -> Result<(), Error> {
+/// let ui = ctx.ui();
+/// if let Some(branch) = ui.select("Deploy which branch?", &["main", "next"]).await? {
+///     let minute = Duration::from_secs(60);
+///     if ui.within(minute).confirm("Deploy", &format!("Really deploy {branch}?")).await? {
+///         ui.notify("It is on its way.", NotifyType::Info).await?;
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Ui<'a> {
     host: &'a Host,
+    limit: Option<Duration>,
 }
 
 impl Host {
     /// The user of the session that the call belongs to.
     #[must_use]
     pub fn ui(&self) -> Ui<'_> {
-        Ui { host: self }
+        Ui {
+            host: self,
+            limit: None,
+        }
     }
 }
 
 impl Ui<'_> {
+    /// The same, whose dialogs close by themselves after that time.
+    #[must_use]
+    pub fn within(self, limit: Duration) -> Self {
+        let limit = Some(limit);
+        Self { limit, ..self }
+    }
+
     /// How the session is shown, and whether there is somebody to ask.
     ///
     /// # Errors
@@ -203,12 +234,8 @@ impl Ui<'_> {
     ///
     /// # Errors
     /// When the call has no session any more.
-    pub async fn ask(
-        &self,
-        dialog: &Dialog,
-        timeout: Option<Duration>,
-    ) -> Result<Option<String>, Error> {
-        let answer = self.answer(dialog, timeout).await?;
+    pub async fn ask(&self, dialog: &Dialog) -> Result<Option<String>, Error> {
+        let answer = self.answer(dialog).await?;
         Ok(answer.as_str().map(str::to_owned))
     }
 
@@ -221,7 +248,7 @@ impl Ui<'_> {
             title: title.to_owned(),
             message: message.to_owned(),
         };
-        Ok(self.answer(&dialog, None).await? == Value::Bool(true))
+        Ok(self.answer(&dialog).await? == Value::Bool(true))
     }
 
     /// Lets the user choose one of several.
@@ -233,7 +260,39 @@ impl Ui<'_> {
             title: title.to_owned(),
             options: options.iter().map(ToString::to_string).collect(),
         };
-        self.ask(&dialog, None).await
+        self.ask(&dialog).await
+    }
+
+    /// Asks for a line of text; `placeholder` is shown while nothing is typed.
+    ///
+    /// # Errors
+    /// As [`Ui::ask`].
+    pub async fn input(
+        &self,
+        title: &str,
+        placeholder: Option<&str>,
+    ) -> Result<Option<String>, Error> {
+        let dialog = Dialog::Input {
+            title: title.to_owned(),
+            placeholder: placeholder.map(str::to_owned),
+        };
+        self.ask(&dialog).await
+    }
+
+    /// Asks for a longer text, beginning with `prefill`.
+    ///
+    /// # Errors
+    /// As [`Ui::ask`].
+    pub async fn editor(
+        &self,
+        title: &str,
+        prefill: Option<&str>,
+    ) -> Result<Option<String>, Error> {
+        let dialog = Dialog::Editor {
+            title: title.to_owned(),
+            prefill: prefill.map(str::to_owned),
+        };
+        self.ask(&dialog).await
     }
 
     /// Shows something. Where nobody is shown anything, nothing happens.
@@ -257,6 +316,50 @@ impl Ui<'_> {
         .await
     }
 
+    /// Shows a short text that stays, by key; `None` takes it away.
+    ///
+    /// # Errors
+    /// As [`Ui::show`].
+    pub async fn set_status(&self, key: &str, text: Option<&str>) -> Result<(), Error> {
+        self.show(&Display::SetStatus {
+            status_key: key.to_owned(),
+            status_text: text.map(str::to_owned),
+        })
+        .await
+    }
+
+    /// Shows lines above the editor, by key; `None` takes them away.
+    ///
+    /// # Errors
+    /// As [`Ui::show`].
+    pub async fn set_widget(&self, key: &str, lines: Option<&[&str]>) -> Result<(), Error> {
+        let owned = |lines: &[&str]| lines.iter().map(ToString::to_string).collect();
+        self.show(&Display::SetWidget {
+            widget_key: key.to_owned(),
+            widget_lines: lines.map(owned),
+            widget_placement: None,
+        })
+        .await
+    }
+
+    /// Sets the title of the window.
+    ///
+    /// # Errors
+    /// As [`Ui::show`].
+    pub async fn set_title(&self, title: &str) -> Result<(), Error> {
+        let title = title.to_owned();
+        self.show(&Display::SetTitle { title }).await
+    }
+
+    /// Replaces the text that the user is writing.
+    ///
+    /// # Errors
+    /// As [`Ui::show`].
+    pub async fn set_editor_text(&self, text: &str) -> Result<(), Error> {
+        let text = text.to_owned();
+        self.show(&Display::SetEditorText { text }).await
+    }
+
     /// Asks the program to end once nothing runs. One that ends by itself goes on.
     ///
     /// # Errors
@@ -265,10 +368,11 @@ impl Ui<'_> {
         self.host.call("ui.shutdown", &Value::Null).await
     }
 
-    async fn answer(&self, dialog: &Dialog, timeout: Option<Duration>) -> Result<Value, Error> {
+    async fn answer(&self, dialog: &Dialog) -> Result<Value, Error> {
         let mut question = json!(dialog);
-        if let Some(timeout) = timeout {
-            question["timeoutMs"] = json!(timeout.as_millis());
+        if let Some(limit) = self.limit {
+            let ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+            question["timeoutMs"] = json!(ms);
         }
         available(self.host.call("ui.ask", &question).await)
     }

@@ -21,6 +21,7 @@ use pliant_sdk::error::code;
 use pliant_sdk::host::{BoxFuture, ByteStream};
 use pliant_sdk::{Error, Model};
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::{Shared, lock};
 use crate::host::actions::{Actions, Ask, CallScope};
@@ -131,6 +132,10 @@ impl Actions for Shared {
 
     fn ui(&self) -> &dyn HostUi {
         &*self.equipment.ui
+    }
+
+    fn leaving(&self) -> CancellationToken {
+        lock(&self.leaving).clone()
     }
 
     fn services(&self) -> Vec<&'static str> {

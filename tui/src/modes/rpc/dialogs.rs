@@ -11,6 +11,7 @@ use pliant_sdk::Error;
 use pliant_sdk::host::BoxFuture;
 use pliant_sdk::ui::{Answer, Dialog, Display, UiInfo, UiMode};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout as within;
 
@@ -21,10 +22,21 @@ use super::request::Fields;
 #[derive(Debug)]
 pub struct RpcUi {
     records: Records,
-    open: Mutex<HashMap<String, oneshot::Sender<Answer>>>,
+    /// `None` once nobody will answer.
+    open: Mutex<Option<Waiting>>,
     count: AtomicU64,
     over: AtomicBool,
     asked_to_end: Notify,
+}
+
+/// Dialogs that are open, and who waits for them.
+type Waiting = HashMap<String, Asked>;
+
+#[derive(Debug)]
+struct Asked {
+    /// A yes or a no is the answer, else a text.
+    wants_yes: bool,
+    answer: oneshot::Sender<Answer>,
 }
 
 #[derive(Serialize)]
@@ -42,7 +54,7 @@ impl RpcUi {
     pub fn new(records: Records) -> Self {
         Self {
             records,
-            open: Mutex::default(),
+            open: Mutex::new(Some(Waiting::new())),
             count: AtomicU64::default(),
             over: AtomicBool::default(),
             asked_to_end: Notify::new(),
@@ -54,18 +66,21 @@ impl RpcUi {
         let Ok(id) = fields.required::<String>("id") else {
             return;
         };
-        let Some(waiting) = self.open().remove(&id) else {
+        let Some(asked) = self.open().as_mut().and_then(|open| open.remove(&id)) else {
             return;
         };
-        let confirmed = fields.optional("confirmed").ok().flatten();
-        let text = fields.optional("value").ok().flatten();
-        let answer = match (fields.optional::<bool>("cancelled"), confirmed, text) {
-            (Ok(Some(true)), _, _) => Answer::Dismissed,
-            (_, Some(yes), _) => Answer::Confirmed(yes),
-            (_, None, Some(text)) => Answer::Text(text),
-            _ => Answer::Dismissed,
+        let is_cancelled = fields.optional("cancelled") == Ok(Some(true));
+        let answer = match asked.wants_yes {
+            _ if is_cancelled => None,
+            true => given(&fields, "confirmed").map(Answer::Confirmed),
+            false => given(&fields, "value").map(Answer::Text),
         };
-        let _ = waiting.send(answer);
+        let _ = asked.answer.send(answer.unwrap_or(Answer::Dismissed));
+    }
+
+    /// Nobody will answer any more: dialogs that are open, and those to come, were closed.
+    pub fn close(&self) {
+        *self.open() = None;
     }
 
     /// A plugin asked for the end.
@@ -89,15 +104,15 @@ impl RpcUi {
             return;
         };
         line.push(b'\n');
-        let room = self.records.room().await;
-        self.records.put(line, room);
+        self.records.room().await;
+        self.records.put(line);
     }
 
     fn next_id(&self) -> String {
         format!("ui-{}", self.count.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<Answer>>> {
+    fn open(&self) -> MutexGuard<'_, Option<Waiting>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -125,7 +140,14 @@ impl HostUi for RpcUi {
         Box::pin(async move {
             let id = self.next_id();
             let (sender, answer) = oneshot::channel();
-            self.open().insert(id.clone(), sender);
+            let asked = Asked {
+                wants_yes: matches!(dialog, Dialog::Confirm { .. }),
+                answer: sender,
+            };
+            match &mut *self.open() {
+                Some(open) => open.insert(id.clone(), asked),
+                None => return Ok(Answer::Dismissed),
+            };
             let _closed_with_the_question = Open { ui: self, id: &id };
             self.say(&id, &dialog, timeout).await;
             let answered = match timeout {
@@ -142,6 +164,11 @@ impl HostUi for RpcUi {
     }
 }
 
+/// A field; one of the wrong type is none.
+fn given<T: DeserializeOwned>(fields: &Fields, name: &str) -> Option<T> {
+    fields.optional(name).ok().flatten()
+}
+
 /// A dialog that somebody waits for.
 struct Open<'a> {
     ui: &'a RpcUi,
@@ -150,6 +177,8 @@ struct Open<'a> {
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        self.ui.open().remove(self.id);
+        if let Some(open) = &mut *self.ui.open() {
+            open.remove(self.id);
+        }
     }
 }

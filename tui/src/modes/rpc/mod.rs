@@ -9,6 +9,7 @@ mod input;
 mod output;
 mod request;
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -23,9 +24,9 @@ use tokio::time::timeout;
 use super::signals::{Signals, orderly};
 use super::unwritable;
 use commands::Rpc;
-use input::{Input, Line};
+use input::Input;
 use output::{Failed, Output};
-use request::{Reply, Request};
+use request::{Refusal, Reply, Request};
 
 pub use dialogs::RpcUi;
 pub use output::Records;
@@ -34,11 +35,27 @@ pub use output::Records;
 /// order of the questions.
 const QUICK: Duration = Duration::from_millis(50);
 
+/// Commands that may be under way at a time; dialogs and what is done at once do not count.
+const UNDER_WAY: usize = 1000;
+
+/// Commands that may wait for the session to open.
+const EARLY: usize = 1000;
+
 /// The mode before there is a session: what plugins show has its place from the start.
 pub struct Setup {
     output: Output,
     records: Records,
     ui: Arc<RpcUi>,
+}
+
+/// What a session is opened in, and with.
+pub struct Opened {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// The session.
+    pub session: Session,
+    /// What it was opened with.
+    pub options: OpenOptions,
 }
 
 /// Why no more commands are taken.
@@ -76,23 +93,34 @@ impl Setup {
         self.records.clone()
     }
 
-    /// Takes commands until the input ends, a signal comes or nobody reads any more, and answers the
-    /// status of the process.
+    /// Opens a session, takes commands until the input ends, a signal comes or nobody reads any more, and
+    /// answers the status of the process.
     ///
     /// # Errors
-    /// When the input cannot be read.
+    /// When the session does not open, or the input cannot be read.
     pub async fn run(
         mut self,
-        kernel: Kernel,
-        session: Session,
-        options: OpenOptions,
+        opening: impl Future<Output = anyhow::Result<Opened>>,
         stdin: File,
         mut signals: Signals,
     ) -> anyhow::Result<u8> {
+        let mut input = Input::start(stdin)?;
+        let mut early = VecDeque::new();
+        let opened = self.open(opening, &mut input, &mut early, &mut signals);
+        let Opened {
+            kernel,
+            session,
+            options,
+        } = match opened.await {
+            Ok(opened) => opened?,
+            Err(end) => return self.finish(end).await,
+        };
         let runtime = Runtime::new(Arc::new(kernel), session, options);
         let rpc = Arc::new(Rpc { runtime });
         let mut tasks = JoinSet::new();
-        let mut input = Input::start(stdin)?;
+        for request in early {
+            self.take(&rpc, request, &mut tasks).await;
+        }
         let end = self
             .take_commands(&rpc, &mut input, &mut tasks, &mut signals)
             .await;
@@ -104,14 +132,51 @@ impl Setup {
             rpc.runtime.close().await;
             while tasks.join_next().await.is_some() {}
         };
+        self.ui.close();
         self.output.hurry();
         orderly(ending).await;
+        self.finish(end).await
+    }
+
+    /// Writes what is left.
+    async fn finish(self, end: End) -> anyhow::Result<u8> {
+        self.output.hurry();
         let written = orderly(self.output.finish()).await;
         match (end, written) {
             (End::Unwritable(error), _) => unwritable(&error),
             (End::Signal(status), _) => Ok(status),
             (End::Over, Some(Err(error))) => unwritable(&error),
             (End::Over, _) => Ok(0),
+        }
+    }
+
+    /// Opens the session. Meanwhile the program can answer what handlers of its beginning ask; commands
+    /// wait.
+    async fn open(
+        &mut self,
+        opening: impl Future<Output = anyhow::Result<Opened>>,
+        input: &mut Input,
+        early: &mut VecDeque<Result<Request, Refusal>>,
+        signals: &mut Signals,
+    ) -> Result<anyhow::Result<Opened>, End> {
+        tokio::pin!(opening);
+        let mut has_ended = false;
+        loop {
+            tokio::select! {
+                biased;
+                status = signals.next() => return Err(End::Signal(status)),
+                Failed(error) = self.output.failed() => return Err(End::Unwritable(error)),
+                opened = &mut opening => return Ok(opened),
+                line = input.next(), if !has_ended && early.len() < EARLY => match line.map(Request::read) {
+                    // Nobody is there to answer.
+                    None => {
+                        has_ended = true;
+                        self.ui.close();
+                    }
+                    Some(Ok(Request::DialogAnswer(answer))) => self.ui.answered(answer),
+                    Some(request) => early.push_back(request),
+                },
+            }
         }
     }
 
@@ -132,28 +197,36 @@ impl Setup {
                 () = idle(rpc), if is_over => return End::Over,
                 () = self.ui.asked_to_end(), if !self.ui.is_over() => {}
                 Some(_) = tasks.join_next(), if !tasks.is_empty() => {}
-                line = next(input, &self.records) => match line {
+                request = next(input, &self.records) => match request {
                     None => return End::Over,
-                    Some((line, room)) => self.take(rpc, line, room, tasks).await,
+                    Some(request) => self.take(rpc, request, tasks).await,
                 },
             }
         }
     }
 
     /// Begins a command, and waits a little for one that is usually done at once.
-    async fn take(&self, rpc: &Arc<Rpc>, line: Line, room: output::Room, tasks: &mut JoinSet<()>) {
-        let (request, reply) = match Request::read(line) {
+    async fn take(
+        &self,
+        rpc: &Arc<Rpc>,
+        request: Result<Request, Refusal>,
+        tasks: &mut JoinSet<()>,
+    ) {
+        let (request, reply) = match request {
             Ok(Request::Command(command)) => {
-                let reply = Reply::to(&command, self.records.clone(), room);
+                let reply = Reply::to(&command, self.records.clone());
                 (command, reply)
             }
             Ok(Request::DialogAnswer(answer)) => return self.ui.answered(answer),
-            Err(refusal) => return refusal.tell(&self.records, room),
+            Err(refusal) => return refusal.tell(&self.records),
         };
         let Some(command) = commands::find(&request.name) else {
             let error = format!("Unknown command: {}", request.name);
             return reply.failure(&error);
         };
+        if tasks.len() >= UNDER_WAY && !command.is_quick {
+            return reply.failure("Too many commands are under way. Wait for an answer to one.");
+        }
         let mut running = command.run(Arc::clone(rpc), request, reply);
         // It begins before the next one is looked at, in whatever order they end.
         let begun = poll_fn(|cx| Poll::Ready(running.as_mut().poll(cx))).await;
@@ -167,11 +240,10 @@ impl Setup {
     }
 }
 
-/// A line, and room for what answers it: a program that reads no answers cannot ask for more.
-async fn next(input: &mut Input, records: &Records) -> Option<(Line, output::Room)> {
-    let room = records.room().await;
-    let line = input.next().await?;
-    Some((line, room))
+/// The next request: a program that reads no answers cannot ask for more.
+async fn next(input: &mut Input, records: &Records) -> Option<Result<Request, Refusal>> {
+    records.room().await;
+    input.next().await.map(Request::read)
 }
 
 async fn idle(rpc: &Rpc) {

@@ -1,65 +1,173 @@
-//! Records on their way to the program: one order for answers, events and dialogs, so that whoever reads
-//! an answer has read before what happened before (`interfaces.md` §8.2, `abort`). A reader that is slow
-//! slows the session and loses nothing (§8.3).
+//! Records on their way to the program: answers, events and dialogs in the order in which they came up,
+//! so that whoever reads an answer has read before what happened before, and nothing that happened after
+//! (`interfaces.md` §8.2, `abort`). A reader that is slow slows the session and loses nothing (§8.3).
 
+use std::collections::VecDeque;
 use std::fs::File;
+use std::future::poll_fn;
 use std::io::{self, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use pliant_kernel::session::Subscription;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use pliant_sdk::Event;
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// Answers and dialogs that wait to be written, before whoever has more to say waits.
-const WAITING: usize = 256;
+/// Bytes of answers and dialogs that wait to be written, before whoever has more to say waits. Programs
+/// that ask ten thousand times before they read are served; those that never read are not.
+const WAITING: usize = 16 << 20;
 /// Bytes that are written at a time, unless one record is longer.
 const BATCH: usize = 64 << 10;
 /// How long a reader may keep the end waiting.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Room for a record; given back when it is on its way.
-pub type Room = OwnedSemaphorePermit;
-
-enum Item {
-    Line(Vec<u8>, Room),
-    /// The events of a session, from its beginning.
-    Events(Subscription),
-    End,
-}
-
 /// Where records go in.
-#[derive(Clone)]
-pub struct Records {
-    items: mpsc::UnboundedSender<Item>,
-    room: Arc<Semaphore>,
-}
-
-impl std::fmt::Debug for Records {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Records")
-    }
-}
+#[derive(Debug, Clone)]
+pub struct Records(Arc<Desk>);
 
 impl Records {
-    /// Waits for room for a record.
-    pub async fn room(&self) -> Room {
-        match Arc::clone(&self.room).acquire_owned().await {
-            Ok(room) => room,
-            // It is never closed.
-            Err(_) => std::future::pending().await,
+    /// Returns when there is room for a record. Who does not wait is heard all the same.
+    pub async fn room(&self) {
+        loop {
+            // Made before the look: a change in between wakes it.
+            let less = self.0.less.notified();
+            if self.0.waiting().bytes < WAITING {
+                return;
+            }
+            less.await;
         }
     }
 
     /// Says a record, which ends with LF, after everything that was said before.
-    pub fn put(&self, line: Vec<u8>, room: Room) {
-        let _ = self.items.send(Item::Line(line, room));
+    pub fn put(&self, line: Vec<u8>) {
+        let mut waiting = self.0.waiting();
+        let events: usize = waiting.sessions.iter().map(Subscription::waiting).sum();
+        waiting.bytes += line.len();
+        let after = waiting.heard + events;
+        waiting.lines.push_back(Line { after, line });
+        waiting.wake();
     }
 
-    /// Tells the events of a session, after those of the one before.
+    /// Tells the events of a session, after those of the one before, which has ended.
     pub fn follow(&self, events: Subscription) {
-        let _ = self.items.send(Item::Events(events));
+        let mut waiting = self.0.waiting();
+        waiting.sessions.push_back(events);
+        waiting.wake();
+    }
+}
+
+/// What waits to be written.
+#[derive(Debug, Default)]
+struct Desk {
+    waiting: Mutex<Waiting>,
+    /// Lines were taken.
+    less: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    lines: VecDeque<Line>,
+    /// Of the lines.
+    bytes: usize,
+    /// The session that is open, behind those whose last events were not heard yet.
+    sessions: VecDeque<Subscription>,
+    /// Events that were heard, of all sessions.
+    heard: usize,
+    /// Nothing more will be said.
+    over: bool,
+    writer: Option<Waker>,
+}
+
+#[derive(Debug)]
+struct Line {
+    /// How many events come first.
+    after: usize,
+    line: Vec<u8>,
+}
+
+/// The next thing to write.
+enum Said {
+    Line(Vec<u8>),
+    Event(Arc<Event>),
+    Over,
+}
+
+impl Desk {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Said> {
+        let next = self.waiting().poll_next(cx);
+        if matches!(next, Poll::Ready(Said::Line(_))) {
+            self.less.notify_waiters();
+        }
+        next
+    }
+
+    fn end(&self) {
+        let mut waiting = self.waiting();
+        waiting.over = true;
+        waiting.wake();
+    }
+}
+
+impl Waiting {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Said> {
+        if let Some(Line { after, .. }) = self.lines.front() {
+            if *after > self.heard
+                && let Some(event) = self.waiting_event()
+            {
+                return Poll::Ready(Said::Event(event));
+            }
+            return Poll::Ready(self.next_line());
+        }
+        while let Some(events) = self.sessions.front_mut() {
+            match events.poll_recv(cx) {
+                Poll::Ready(Some(event)) => {
+                    self.heard += 1;
+                    return Poll::Ready(Said::Event(event));
+                }
+                Poll::Ready(None) => drop(self.sessions.pop_front()),
+                Poll::Pending => break,
+            }
+        }
+        if self.over {
+            return Poll::Ready(Said::Over);
+        }
+        self.writer = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// An event that is there.
+    fn waiting_event(&mut self) -> Option<Arc<Event>> {
+        while let Some(events) = self.sessions.front_mut() {
+            match events.try_recv() {
+                Ok(event) => {
+                    self.heard += 1;
+                    return Some(event);
+                }
+                Err(mpsc::error::TryRecvError::Empty) => return None,
+                Err(mpsc::error::TryRecvError::Disconnected) => drop(self.sessions.pop_front()),
+            }
+        }
+        None
+    }
+
+    fn next_line(&mut self) -> Said {
+        let line = self.lines.pop_front().map(|line| line.line);
+        let line = line.unwrap_or_default();
+        self.bytes -= line.len();
+        Said::Line(line)
+    }
+
+    fn wake(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            writer.wake();
+        }
     }
 }
 
@@ -68,7 +176,7 @@ pub struct Failed(pub io::Error);
 
 /// The way out.
 pub struct Output {
-    items: mpsc::UnboundedSender<Item>,
+    desk: Arc<Desk>,
     forwarding: Option<JoinHandle<io::Result<()>>>,
     hurry: CancellationToken,
 }
@@ -79,30 +187,23 @@ impl Output {
     /// # Errors
     /// When the system refuses a thread.
     pub fn start(stdout: File) -> io::Result<(Self, Records)> {
-        let (items, received) = mpsc::unbounded_channel();
+        let desk = Arc::new(Desk::default());
         // One batch is written while the next one is collected.
-        let (batches, waiting) = mpsc::channel(1);
+        let (batches, to_write) = mpsc::channel(1);
         let hurry = CancellationToken::new();
-        let writer = write_on_a_thread(stdout, waiting)?;
+        let writer = write_on_a_thread(stdout, to_write)?;
         let forwarder = Forwarder {
-            items: received,
-            events: None,
+            desk: Arc::clone(&desk),
             batch: Vec::new(),
             batches,
             hurry: hurry.clone(),
         };
-        let forwarding = tokio::spawn(forwarder.run(writer));
-        let room = Arc::new(Semaphore::new(WAITING));
-        let records = Records {
-            items: items.clone(),
-            room,
-        };
         let output = Self {
-            items,
-            forwarding: Some(forwarding),
+            desk: Arc::clone(&desk),
+            forwarding: Some(tokio::spawn(forwarder.run(writer))),
             hurry,
         };
-        Ok((output, records))
+        Ok((output, Records(desk)))
     }
 
     /// Returns when writing has failed.
@@ -127,7 +228,7 @@ impl Output {
     /// # Errors
     /// When it cannot be written.
     pub async fn finish(mut self) -> io::Result<()> {
-        let _ = self.items.send(Item::End);
+        self.desk.end();
         match self.forwarding.take() {
             Some(forwarding) => forwarding.await.map_err(io::Error::other).flatten(),
             // That it failed has been told.
@@ -140,8 +241,8 @@ impl Output {
 fn write_on_a_thread(
     mut stdout: File,
     mut batches: mpsc::Receiver<Vec<u8>>,
-) -> io::Result<tokio::sync::oneshot::Receiver<io::Result<()>>> {
-    let (done, written) = tokio::sync::oneshot::channel();
+) -> io::Result<oneshot::Receiver<io::Result<()>>> {
+    let (done, written) = oneshot::channel();
     let write = move || {
         let mut outcome = Ok(());
         while let Some(batch) = batches.blocking_recv() {
@@ -161,32 +262,23 @@ fn write_on_a_thread(
 }
 
 struct Forwarder {
-    items: mpsc::UnboundedReceiver<Item>,
-    /// Of the session that is open.
-    events: Option<Subscription>,
+    desk: Arc<Desk>,
     batch: Vec<u8>,
     batches: mpsc::Sender<Vec<u8>>,
     hurry: CancellationToken,
 }
 
-/// Writing goes on, or it is over.
-enum Next {
-    More,
-    Over,
-}
-
 impl Forwarder {
-    async fn run(
-        mut self,
-        writer: tokio::sync::oneshot::Receiver<io::Result<()>>,
-    ) -> io::Result<()> {
+    async fn run(mut self, writer: oneshot::Receiver<io::Result<()>>) -> io::Result<()> {
         tokio::pin!(writer);
-        loop {
-            let next = tokio::select! {
+        let mut is_over = false;
+        while !is_over {
+            let said = tokio::select! {
                 written = &mut writer => return written.unwrap_or(Ok(())),
-                next = self.step() => next,
+                said = poll_fn(|cx| self.desk.poll_next(cx)) => said,
             };
-            if matches!(next, Next::Over) {
+            is_over = self.collect(said).await;
+            if !self.flush().await {
                 break;
             }
         }
@@ -196,73 +288,25 @@ impl Forwarder {
             .map_or(Ok(()), |written| written.unwrap_or(Ok(())))
     }
 
-    /// Waits for something to say, takes what else there is, and hands it on.
-    async fn step(&mut self) -> Next {
-        let mut next = tokio::select! {
-            biased;
-            event = next_event(&mut self.events) => {
-                self.add(event);
-                Next::More
+    /// Adds that, and what else there is; whether it is over.
+    async fn collect(&mut self, mut said: Said) -> bool {
+        loop {
+            match said {
+                Said::Line(line) => self.batch.extend_from_slice(&line),
+                Said::Event(event) => self.write(&event),
+                Said::Over => return true,
             }
-            item = self.items.recv() => self.take(item).await,
-        };
-        while matches!(next, Next::More) && self.batch.len() < BATCH {
-            if self.add_waiting_events() {
-                continue;
+            if self.batch.len() >= BATCH {
+                return false;
             }
-            match self.items.try_recv() {
-                Ok(item) => next = self.take(Some(item)).await,
-                Err(_) => break,
+            match poll_fn(|cx| Poll::Ready(self.desk.poll_next(cx))).await {
+                Poll::Ready(next) => said = next,
+                Poll::Pending => return false,
             }
-        }
-        match self.flush().await {
-            true => next,
-            false => Next::Over,
         }
     }
 
-    /// An item comes after all events that were there before it.
-    async fn take(&mut self, item: Option<Item>) -> Next {
-        while self.add_waiting_events() {
-            if self.batch.len() >= BATCH && !self.flush().await {
-                return Next::Over;
-            }
-        }
-        match item {
-            Some(Item::Line(line, _room)) => self.batch.extend_from_slice(&line),
-            Some(Item::Events(events)) => {
-                // The session before has ended; what it still had to say comes first.
-                let mut before = self.events.replace(events);
-                while let Some(event) = recv(&mut before).await {
-                    self.write(&event);
-                    if self.batch.len() >= BATCH && !self.flush().await {
-                        return Next::Over;
-                    }
-                }
-            }
-            Some(Item::End) | None => return Next::Over,
-        }
-        Next::More
-    }
-
-    /// Adds an event that waits; false when there is none.
-    fn add_waiting_events(&mut self) -> bool {
-        let waiting = self.events.as_mut().map(Subscription::try_recv);
-        let Some(Ok(event)) = waiting else {
-            return false;
-        };
-        self.write(&event);
-        true
-    }
-
-    fn add(&mut self, event: Option<Arc<pliant_sdk::Event>>) {
-        match event {
-            Some(event) => self.write(&event),
-            None => self.events = None,
-        }
-    }
-
-    fn write(&mut self, event: &pliant_sdk::Event) {
+    fn write(&mut self, event: &Event) {
         let before = self.batch.len();
         match serde_json::to_writer(&mut self.batch, event) {
             Ok(()) => self.batch.push(b'\n'),
@@ -288,16 +332,79 @@ impl Forwarder {
     }
 }
 
-async fn next_event(events: &mut Option<Subscription>) -> Option<Arc<pliant_sdk::Event>> {
-    match events {
-        Some(events) => events.recv().await,
-        None => std::future::pending().await,
-    }
-}
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
 
-async fn recv(events: &mut Option<Subscription>) -> Option<Arc<pliant_sdk::Event>> {
-    match events {
-        Some(events) => events.recv().await,
-        None => None,
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn notice(text: &str) -> Arc<Event> {
+        Arc::new(Event::Notice {
+            message: text.to_owned(),
+        })
+    }
+
+    fn line(text: &str) -> Vec<u8> {
+        format!("{}\n", json!({ "answer": text })).into_bytes()
+    }
+
+    /// What arrives, by the texts of its records.
+    fn read(mut pipe: impl Read) -> Vec<String> {
+        let mut text = String::new();
+        pipe.read_to_string(&mut text).unwrap();
+        let records = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        let text = |record: Value| {
+            let said = record.get("answer").or(record.get("message"));
+            said.unwrap().as_str().unwrap().to_owned()
+        };
+        records.map(text).collect()
+    }
+
+    #[tokio::test]
+    async fn answers_stand_between_what_happened_before_and_after_them() {
+        // interfaces §8.2
+        let (reader, writer) = io::pipe().unwrap();
+        let (output, records) =
+            Output::start(File::from(std::os::fd::OwnedFd::from(writer))).unwrap();
+        let (first, events) = mpsc::channel(8);
+        records.follow(events.into());
+        first.try_send(notice("1")).unwrap();
+        first.try_send(notice("2")).unwrap();
+        records.put(line("after 2"));
+        first.try_send(notice("3")).unwrap();
+        // The session ends, and another one takes its place.
+        drop(first);
+        let (second, events) = mpsc::channel(8);
+        records.follow(events.into());
+        second.try_send(notice("4")).unwrap();
+        records.put(line("after 4"));
+        second.try_send(notice("5")).unwrap();
+        output.finish().await.unwrap();
+        assert_eq!(
+            read(reader),
+            ["1", "2", "after 2", "3", "4", "after 4", "5"]
+        );
+    }
+
+    #[tokio::test]
+    async fn who_says_much_waits_until_some_of_it_is_read() {
+        // interfaces §8.3
+        let (reader, writer) = io::pipe().unwrap();
+        let (output, records) =
+            Output::start(File::from(std::os::fd::OwnedFd::from(writer))).unwrap();
+        records.room().await;
+        let long = "x".repeat(WAITING);
+        records.put(line(&long));
+        {
+            let mut room = Box::pin(records.room());
+            let look = poll_fn(|cx| Poll::Ready(room.as_mut().poll(cx))).await;
+            assert!(look.is_pending());
+        }
+        let reading = tokio::task::spawn_blocking(move || read(reader));
+        records.room().await;
+        output.finish().await.unwrap();
+        assert_eq!(reading.await.unwrap(), [long]);
     }
 }

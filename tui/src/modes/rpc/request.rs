@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::input::Line;
-use super::output::{Records, Room};
+use super::output::Records;
 
 /// What a program sends.
 pub enum Request {
@@ -75,11 +75,11 @@ impl Request {
 
 impl Refusal {
     /// Tells the program.
-    pub fn tell(self, records: &Records, room: Room) {
+    pub fn tell(self, records: &Records) {
         let reply = Reply {
             name: "parse".to_owned(),
             id: self.id,
-            way: Some((records.clone(), room)),
+            way: Some(records.clone()),
         };
         reply.failure(&self.error);
     }
@@ -146,16 +146,17 @@ impl Data {
 pub struct Reply {
     name: String,
     id: Option<Box<RawValue>>,
-    way: Option<(Records, Room)>,
+    /// Until it has been given.
+    way: Option<Records>,
 }
 
 impl Reply {
     /// For a command.
-    pub fn to(command: &Command, records: Records, room: Room) -> Self {
+    pub fn to(command: &Command, records: Records) -> Self {
         Self {
             name: command.name.clone(),
             id: command.id.clone(),
-            way: Some((records, room)),
+            way: Some(records),
         }
     }
 
@@ -176,7 +177,7 @@ impl Reply {
     }
 
     fn put(&mut self, success: bool, rest: &[u8]) {
-        let Some((records, room)) = self.way.take() else {
+        let Some(records) = self.way.take() else {
             return;
         };
         let id = self
@@ -191,7 +192,7 @@ impl Reply {
         line.extend_from_slice(head.as_bytes());
         line.extend_from_slice(rest);
         line.extend_from_slice(b"}\n");
-        records.put(line, room);
+        records.put(line);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Compaction, and whether it and the retry of failed requests happen by themselves.
 
+use pliant_kernel::compaction::CompactionError;
+
 use super::{Answer, Call, Entry, long, quick, said};
 use crate::modes::rpc::request::Data;
 
@@ -26,5 +28,15 @@ pub(super) const COMMANDS: &[Entry] = &[
 async fn compact(call: Call) -> Answer {
     let focus: Option<String> = call.fields().optional("customInstructions")?;
     let result = call.session().compact(focus.as_deref()).await;
-    Data::of(&result.map_err(said)?)
+    Data::of(&result.map_err(refusal)?)
+}
+
+/// Clients know these by their words (`interfaces.md` §8.2).
+fn refusal(error: CompactionError) -> String {
+    match error {
+        CompactionError::Nothing => "Nothing to compact (session too small)".to_owned(),
+        CompactionError::Compacted => "Already compacted".to_owned(),
+        CompactionError::Aborted => "Compaction cancelled".to_owned(),
+        error => said(error),
+    }
 }

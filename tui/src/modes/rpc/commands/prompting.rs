@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use pliant_kernel::pipeline::{Origin, Prompt, WhenActive};
+use pliant_kernel::pipeline::{Origin, Prompt, PromptError, WhenActive};
 use pliant_kernel::session::Disposition;
 use pliant_sdk::message::Content;
 use serde_json::json;
@@ -69,9 +69,19 @@ fn prompt(call: Call, reply: Reply) -> Running {
         if let Err(refusal) = ended
             && let Some(reply) = take(&reply)
         {
-            reply.failure(&refusal.to_string());
+            reply.failure(&refused(refusal));
         }
     })
+}
+
+/// Why a prompt is refused, in the words of the protocol.
+fn refused(refusal: PromptError) -> String {
+    match refusal {
+        PromptError::Busy => "The agent is already processing a prompt. Say by streamingBehavior whether \
+             it is to hear this one at its next request (\"steer\") or when it would stop (\"followUp\")."
+            .to_owned(),
+        refusal => said(refusal),
+    }
 }
 
 fn read(fields: &Fields) -> Result<Prompt, String> {

@@ -22,8 +22,11 @@ pub(super) const COMMANDS: &[Entry] = &[
     }),
     quick("get_last_assistant_text", |call| {
         Box::pin(async move {
-            let text = call.session().last_assistant_text();
-            Data::of(&json!({ "text": text }))
+            // As pi, no field where there is no answer.
+            match call.session().last_assistant_text() {
+                Some(text) => Data::of(&json!({ "text": text })),
+                None => Data::of(&json!({})),
+            }
         })
     }),
 ];
