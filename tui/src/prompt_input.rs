@@ -2,8 +2,8 @@
 //! are the first one, and every further message is another (`interfaces.md` §1.3).
 
 use std::fs::{self, File};
-use std::io::{IsTerminal, Read};
-use std::path::{Path, PathBuf};
+use std::io::{ErrorKind, IsTerminal, Read};
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, bail};
 use base64::Engine;
@@ -61,15 +61,22 @@ fn piped(stdin: File) -> anyhow::Result<String> {
 
 /// Adds a file to a prompt: a text as text, a picture as a picture. An empty one adds nothing.
 fn attach(prompt: &mut Prompt, file: &Path) -> anyhow::Result<()> {
-    let path = from_home(file);
-    let path = std::path::absolute(&path)
-        .with_context(|| format!("The file \"{}\" cannot be attached.", file.display()))?;
+    let unfit = |name: std::path::Display<'_>, cause: &dyn std::fmt::Display| {
+        anyhow::anyhow!("The file {name} cannot be attached: {cause}.")
+    };
+    let path =
+        std::path::absolute(from_home(file)).map_err(|error| unfit(file.display(), &error))?;
+    let path = without_dots(path);
     let name = path.display();
-    let bytes = read(&path).with_context(|| format!("The file {name} cannot be attached."))?;
+    let bytes = read(&path).map_err(|error| unfit(path.display(), &error))?;
     if bytes.is_empty() {
         return Ok(());
     }
     if let Some(mime_type) = image_type(&bytes) {
+        // A service refuses a request with half a picture, and every later one of the session too.
+        if !is_whole(&bytes, mime_type) {
+            bail!("The picture {name} cannot be attached: its end is missing.");
+        }
         let image =
             json!({"type": "image", "data": STANDARD.encode(&bytes), "mimeType": mime_type});
         prompt
@@ -94,8 +101,23 @@ fn attach(prompt: &mut Prompt, file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The shell does not know that what follows `@` is a path.
-fn from_home(file: &Path) -> PathBuf {
+/// The same file by a name without `..`; as it is where a link makes that another file.
+fn without_dots(path: PathBuf) -> PathBuf {
+    let mut short = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(short.pop()),
+            part => short.push(part),
+        }
+    }
+    match (short.canonicalize(), path.canonicalize()) {
+        (Ok(one), Ok(other)) if one == other => short,
+        _ => path,
+    }
+}
+
+/// The home for `~`: the shell does not know that what follows a `@` or `=` is a path.
+pub fn from_home(file: &Path) -> PathBuf {
     match (file.strip_prefix("~"), std::env::home_dir()) {
         (Ok(rest), Some(home)) => home.join(rest),
         _ => file.to_owned(),
@@ -104,7 +126,10 @@ fn from_home(file: &Path) -> PathBuf {
 
 /// The bytes of a regular file of a sensible size: a pipe or a device would block or never end.
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let metadata = fs::metadata(path)?;
+    let metadata = match fs::metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => bail!("there is no such file"),
+        known => known?,
+    };
     if metadata.is_dir() {
         bail!("it is a directory; name the files in it");
     }
@@ -142,6 +167,30 @@ fn image_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// Whether a picture seems to have its end: what was cut off on its way has not.
+fn is_whole(bytes: &[u8], mime_type: &str) -> bool {
+    let ends = |mark: &[u8]| {
+        bytes
+            .windows(mark.len())
+            .rev()
+            .take(END_WITHIN)
+            .any(|end| end == mark)
+    };
+    match mime_type {
+        "image/png" => ends(b"IEND\xae\x42\x60\x82"),
+        "image/jpeg" => ends(b"\xff\xd9"),
+        "image/gif" => ends(b";"),
+        // Its length, without these eight bytes.
+        _ => match bytes.get(4..8) {
+            Some(&[a, b, c, d]) => bytes.len() - 8 >= u32::from_le_bytes([a, b, c, d]) as usize,
+            _ => false,
+        },
+    }
+}
+
+/// Cameras append to pictures, but seldom more than this.
+const END_WITHIN: usize = 1 << 20;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,5 +209,24 @@ mod tests {
         ] {
             assert_eq!(image_type(text), None, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_picture_that_was_cut_off_is_not_whole() {
+        let webp = b"RIFF\x08\0\0\0WEBPVP8 ";
+        for (mime_type, whole) in [
+            ("image/png", &b"\x89PNG...IEND\xae\x42\x60\x82"[..]),
+            (
+                "image/jpeg",
+                b"\xff\xd8\xff...\xff\xd9 and what a camera appends",
+            ),
+            ("image/gif", b"GIF89a...;"),
+            ("image/webp", webp),
+        ] {
+            assert!(is_whole(whole, mime_type), "{mime_type}");
+            let half = &whole[..6];
+            assert!(!is_whole(half, mime_type), "{mime_type}");
+        }
+        assert!(!is_whole(b"RIFF", "image/webp"));
     }
 }

@@ -3,6 +3,7 @@
 
 mod builder;
 mod commands;
+mod gatekeeper;
 mod open;
 mod project;
 mod replace;
@@ -19,6 +20,7 @@ use thiserror::Error as ThisError;
 
 pub use builder::{BuildError, Builder};
 pub use commands::{Scope, SlashCommand, SlashSource, SourceInfo};
+pub use gatekeeper::has_gatekeeper;
 pub use open::{OpenError, OpenOptions, SessionChoice, WhenHeld};
 pub use replace::Forked;
 pub use runtime::Runtime;
@@ -38,6 +40,7 @@ use crate::settings::Settings;
 use crate::trust::TrustPolicy;
 
 /// How a kernel is started.
+#[derive(Clone)]
 pub struct KernelOptions {
     /// Working directory, absolute.
     pub cwd: PathBuf,
@@ -49,6 +52,8 @@ pub struct KernelOptions {
     pub session_dir: Option<PathBuf>,
     /// AGENTS.md and its relatives stay out of the prompt.
     pub no_context_files: bool,
+    /// No plugins of the user but those named on the command line.
+    pub no_extensions: bool,
     /// Plugins named on the command line.
     pub plugins: Vec<PathBuf>,
     /// Which tools; plugins whose tools are not wanted are not loaded.
@@ -89,6 +94,7 @@ impl KernelOptions {
             program: None,
             session_dir: None,
             no_context_files: false,
+            no_extensions: false,
             plugins: Vec::new(),
             tools: ToolSelection::default(),
             resources: ResourceOptions::default(),
@@ -106,8 +112,10 @@ impl KernelOptions {
 /// Why a kernel cannot be started: something named on the command line is not to be had.
 #[derive(Debug, ThisError)]
 pub enum BootError {
+    /// A plugin that was named does not load.
     #[error("{0}")]
     Plugin(#[from] LoadError),
+    /// A path that was named does not exist.
     #[error("{0}")]
     Resource(#[from] MissingResource),
 }
@@ -284,7 +292,11 @@ struct Found {
 }
 
 fn find(options: &KernelOptions) -> Result<Found, LoadError> {
-    let search = SearchPath::standard(options.program.as_deref(), &options.agent_dir);
+    let program = options.program.as_deref();
+    let search = match options.no_extensions {
+        true => SearchPath::shipped(program),
+        false => SearchPath::standard(program, &options.agent_dir),
+    };
     let (mut found, problems) = find_plugins(&search);
     for path in &options.plugins {
         let named = found_at(&options.cwd.join(path), Rank::CommandLine)?;

@@ -92,8 +92,7 @@ impl std::fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Reads `auth.json`; `given` is the key of the command line, for whichever model is used. A file
-    /// that cannot be read counts as empty and answers a sentence, which never quotes it.
+    /// Reads `auth.json`; `given` is the key of the command line. A file that cannot be read counts as empty and answers a sentence, which never quotes it.
     #[must_use]
     pub fn load(
         agent_dir: &Path,
@@ -140,18 +139,6 @@ impl Credentials {
         )
     }
 
-    /// From here on the key of the command line is this provider's: no other service is shown it.
-    pub fn give_to(&self, provider: &str) {
-        // Of several sessions of a process the first was meant.
-        let _ = self.given_to.set(provider.to_owned());
-    }
-
-    fn given(&self, provider: &str) -> Option<&String> {
-        let whose = self.given_to.get();
-        let is_meant = whose.is_none_or(|whose| whose == provider);
-        self.given.as_ref().filter(|_| is_meant)
-    }
-
     /// The same with keys that are given as they are; each counts before a stored one.
     #[must_use]
     pub fn with_keys(mut self, keys: &HashMap<String, String>) -> Self {
@@ -164,6 +151,18 @@ impl Credentials {
             self.stored.insert(provider.clone(), stored);
         }
         self
+    }
+
+    /// From here on the key of the command line is this provider's: no other service is shown it.
+    pub fn give_to(&self, provider: &str) {
+        // Of several sessions of a process the first was meant.
+        let _ = self.given_to.set(provider.to_owned());
+    }
+
+    fn given(&self, provider: &str) -> Option<&String> {
+        let whose = self.given_to.get();
+        let is_meant = whose.is_none_or(|whose| whose == provider);
+        self.given.as_ref().filter(|_| is_meant)
     }
 
     /// Whether a key is likely there, without running commands or asking anybody (P34).
@@ -429,6 +428,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_key_of_the_program_is_taken_as_it_is() {
+        // interfaces §15
+        for key in ["plain", "!not a command", "a$HOME", "$$!"] {
+            let given = HashMap::from([("p".to_owned(), key.to_owned())]);
+            let credentials = written("from models.json").with_keys(&given);
+            assert_eq!(
+                credentials.key("p", &[]).await.unwrap().as_deref(),
+                Some(key)
+            );
+        }
+    }
+
+    #[tokio::test]
     async fn the_key_of_the_command_line_is_shown_to_the_provider_it_was_meant_for_alone() {
         // §8.1
         let credentials = Credentials {
@@ -485,19 +497,6 @@ mod tests {
         };
         while rustix::process::test_kill_process(pid).is_ok() && !gone() {
             tokio::task::yield_now().await;
-        }
-    }
-
-    #[tokio::test]
-    async fn a_key_of_the_program_is_taken_as_it_is() {
-        // interfaces §15
-        for key in ["plain", "!not a command", "a$HOME", "$$!"] {
-            let given = HashMap::from([("p".to_owned(), key.to_owned())]);
-            let credentials = written("from models.json").with_keys(&given);
-            assert_eq!(
-                credentials.key("p", &[]).await.unwrap().as_deref(),
-                Some(key)
-            );
         }
     }
 
