@@ -47,6 +47,13 @@ impl Environment {
         }
     }
 
+    /// The same with one variable as given.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        Arc::make_mut(&mut self.variables).insert(name.into(), value.into());
+        self
+    }
+
     /// The user's home.
     #[must_use]
     pub fn home(&self) -> Option<&Path> {
@@ -178,6 +185,11 @@ mod tests {
                 "{variables:?}"
             );
         }
+        assert!(
+            environment(&[("PLIANT_OFFLINE", "0")])
+                .with("PLIANT_OFFLINE", "1")
+                .is_offline()
+        );
         let kept = |name, word| environment(&[(name, word)]).cache_retention();
         assert_eq!(kept("PI_CACHE_RETENTION", "long"), Some("long"));
         assert_eq!(kept("PLIANT_CACHE_RETENTION", "long"), Some("long"));

@@ -87,7 +87,7 @@ fn sessions_of_pi_are_listed_and_a_setting_leaves_them_out() {
 #[test]
 fn a_session_of_pi_is_read_by_its_id_but_neither_written_nor_deleted() {
     // interfaces §3.1
-    let server = ModelServer::start([]);
+    let server = ModelServer::start([reply::text("x")]);
     let home = TempHome::with_model(&server);
     let file = pi_session(&home);
     let before = contents(&home.home_dir().join(".pi"));
@@ -113,7 +113,9 @@ fn a_session_of_pi_is_read_by_its_id_but_neither_written_nor_deleted() {
         let told = run.run().failure(&[said]).stderr;
         assert!(told.contains(path) || told.contains("--fork"), "{told}");
     }
-    home.prompt("x").args(["--continue", "--no-session"]).run();
+    // The latest session is pliant's own, or a new one.
+    home.prompt("New.").args(["--continue"]).run().success();
+    assert_eq!(server.finish()[0].conversation()[0].1, "New.");
     assert_eq!(contents(&home.home_dir().join(".pi")), before);
 }
 

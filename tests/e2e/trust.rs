@@ -1,5 +1,6 @@
 //! A project's own files: they change nothing until somebody says that the project is trusted.
 
+use std::ffi::OsStr;
 use std::fs;
 
 use pliant_tests::{ModelServer, Request, TempHome, reply};
@@ -195,6 +196,64 @@ fn at_a_terminal_the_user_is_asked_once_and_the_answer_is_kept() {
     let stored: serde_json::Value =
         serde_json::from_str(&until("trust.json", || fs::read_to_string(&stored).ok())).unwrap();
     assert_eq!(stored, json!({home.project_dir().to_str().unwrap(): true}));
+    home.prompt("/greet").run().success();
+    for request in server.finish() {
+        check(&request, true);
+    }
+}
+
+#[test]
+fn an_extension_of_the_user_decides_before_what_is_stored_and_one_of_the_project_does_not() {
+    // extensions §3, interfaces §14
+    let says = |word: &str, more: &str| {
+        format!("on(\"project_trust\", |event, ctx| #{{trusted: \"{word}\"{more}}});")
+    };
+    let stored = |home: &TempHome, trusted: bool| {
+        let own = home.project_dir();
+        home.write_agent(
+            "trust.json",
+            json!({own.to_str().expect("it is text"): trusted}).to_string(),
+        );
+    };
+    let (request, told) = ask(&[], |home| {
+        home.write_agent("extensions/a.rhai", says("undecided", ""));
+        home.write_agent("extensions/b.rhai", says("yes", ""));
+        stored(home, false);
+    });
+    check(&request, true);
+    assert_eq!(told, "");
+    let (request, told) = ask(&[], |home| {
+        home.write_agent("extensions/a.rhai", says("no", ""));
+        stored(home, true);
+    });
+    check(&request, false);
+    assert_eq!(told, "");
+    let (request, _) = ask(&["-a"], |home| {
+        home.write_agent("extensions/a.rhai", says("no", ""));
+    });
+    check(&request, true);
+    let (request, told) = ask(&["-e", "gate.rhai"], |home| {
+        home.write("gate.rhai", says("maybe", ""));
+        home.write(".pliant/extensions/own.rhai", says("yes", ""));
+    });
+    check(&request, false);
+    assert!(told.contains("gate.rhai failed at project_trust"), "{told}");
+    assert!(told.contains("--approve"), "{told}");
+}
+
+#[test]
+fn what_an_extension_decides_can_be_remembered() {
+    // extensions §3
+    let server = ModelServer::start([reply::text("x"), reply::text("x")]);
+    let home = project(&server);
+    let gate = home.write_agent(
+        "gate.rhai",
+        "on(\"project_trust\", |event, ctx| #{trusted: \"yes\", remember: event.cwd != \"\"});",
+    );
+    home.prompt("/greet")
+        .args([OsStr::new("-e"), gate.as_os_str()])
+        .run()
+        .success();
     home.prompt("/greet").run().success();
     for request in server.finish() {
         check(&request, true);

@@ -142,6 +142,9 @@ fn later(open: OpenOptions) -> OpenOptions {
 fn kernel_options(asked: &Options, mode: Mode) -> anyhow::Result<KernelOptions> {
     let mut options = KernelOptions::new(working_dir()?, agent_dir()?);
     options.environment = Environment::of_process();
+    if asked.offline {
+        options.environment = options.environment.with("PLIANT_OFFLINE", "1");
+    }
     options.trust = trust::policy(asked, mode);
     options.program = std::env::current_exe().ok();
     options.plugins.clone_from(&asked.plugin);
@@ -163,7 +166,8 @@ async fn boot(args: &mut Args, options: KernelOptions, mode: Mode) -> anyhow::Re
 }
 
 /// The kernel with its plugins and scripts.
-async fn start(asked: &Options, options: KernelOptions, mode: Mode) -> anyhow::Result<Kernel> {
+async fn start(asked: &Options, mut options: KernelOptions, mode: Mode) -> anyhow::Result<Kernel> {
+    trust::ask_extensions(asked, &mut options).await?;
     let kernel = Kernel::boot(options)?;
     for warning in kernel.warnings() {
         say::warning(warning);
@@ -280,7 +284,7 @@ pub fn agent_dir() -> anyhow::Result<PathBuf> {
 
 /// The scripts that ship, those of the user and of a trusted project, and those named on the command
 /// line, which must load.
-async fn publish_scripts(
+pub async fn publish_scripts(
     kernel: &Kernel,
     asked: &Options,
     failures: &mut Vec<String>,

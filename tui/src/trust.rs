@@ -5,11 +5,13 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use pliant_kernel::boot::has_gatekeeper;
 use pliant_kernel::trust::{TrustAnswer, TrustPolicy, TrustQuestion};
+use pliant_kernel::{Kernel, KernelOptions};
 
 use crate::args::Options;
-use crate::launch::Mode;
-use crate::say::printable;
+use crate::launch::{Mode, publish_scripts};
+use crate::say::{self, printable};
 
 /// Only at a terminal is anybody asked.
 pub fn policy(asked: &Options, mode: Mode) -> TrustPolicy {
@@ -30,6 +32,27 @@ pub fn policy(asked: &Options, mode: Mode) -> TrustPolicy {
             Mode::Print | Mode::Json | Mode::Rpc => None,
         },
     }
+}
+
+/// Lets extensions of the user decide where there are some that want to. They are started without the
+/// project for that, and anew with all there is to be afterwards.
+///
+/// # Errors
+/// As the start itself.
+pub async fn ask_extensions(asked: &Options, options: &mut KernelOptions) -> anyhow::Result<()> {
+    let ending = if asked.no_extensions { "" } else { "rhai" };
+    if !has_gatekeeper(options, ending, &asked.extension) {
+        return Ok(());
+    }
+    let mut without = options.clone();
+    without.trust.decided = Some(false);
+    let kernel = Kernel::boot(without)?;
+    // What fails here fails again, and is told, when all of it is started.
+    publish_scripts(&kernel, asked, &mut Vec::new()).await?;
+    let (decided, told) = kernel.ask_about_project().await;
+    told.iter().for_each(say::warning);
+    options.trust.decided = decided;
+    Ok(())
 }
 
 fn ask(

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::Kernel;
 use crate::registry::{Rank, Source};
+use crate::settings;
 
 /// Something that a prompt can begin with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -41,7 +42,8 @@ pub enum SlashSource {
 pub struct SourceInfo {
     /// Its file; `builtin:NAME` of what ships with pliant.
     pub path: String,
-    /// How it was found: `auto` in a folder for it, `cli` on the command line, `builtin`.
+    /// How it was found: `auto` in a folder for it, `local` by the settings, `cli` on the command
+    /// line, `builtin`.
     pub source: &'static str,
     /// Whose it is.
     pub scope: Scope,
@@ -83,7 +85,7 @@ impl Kernel {
                 name: template.name.clone(),
                 description: Some(template.description.clone()).filter(|text| !text.is_empty()),
                 source: SlashSource::Prompt,
-                source_info: self.info_of_file(&template.file),
+                source_info: self.info_of_resource(&template.file, template.scope),
             });
         let called = self.settings.get("enableSkillCommands").as_bool() != Some(false);
         let skills = self.resources.skills().iter().filter(|_| called);
@@ -91,7 +93,7 @@ impl Kernel {
             name: format!("skill:{}", skill.name),
             description: Some(skill.description.clone()).filter(|text| !text.is_empty()),
             source: SlashSource::Skill,
-            source_info: self.info_of_file(&skill.file),
+            source_info: self.info_of_resource(&skill.file, skill.scope),
         });
         commands.chain(templates).chain(skills).collect()
     }
@@ -110,6 +112,24 @@ impl Kernel {
             };
         };
         named(path)
+    }
+
+    /// One that the settings list may lie anywhere, and is the user's or the project's all the same.
+    fn info_of_resource(&self, file: &Path, scope: settings::Scope) -> SourceInfo {
+        let found = self.info_of_file(file);
+        let scope = match scope {
+            settings::Scope::Run => return named(file),
+            settings::Scope::User => Scope::User,
+            settings::Scope::Project => Scope::Project,
+        };
+        match found.source {
+            "cli" => SourceInfo {
+                source: "local",
+                scope,
+                ..found
+            },
+            _ => SourceInfo { scope, ..found },
+        }
     }
 
     /// The folders for it say whose a file is; any other place was named on the command line.

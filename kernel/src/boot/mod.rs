@@ -3,6 +3,7 @@
 
 mod builder;
 mod commands;
+mod gatekeeper;
 mod open;
 mod project;
 mod replace;
@@ -19,6 +20,7 @@ use thiserror::Error as ThisError;
 
 pub use builder::{BuildError, Builder};
 pub use commands::{Scope, SlashCommand, SlashSource, SourceInfo};
+pub use gatekeeper::has_gatekeeper;
 pub use open::{OpenError, OpenOptions, SessionChoice, WhenHeld};
 pub use replace::Forked;
 pub use runtime::Runtime;
@@ -38,6 +40,7 @@ use crate::settings::Settings;
 use crate::trust::TrustPolicy;
 
 /// How a kernel is started.
+#[derive(Clone)]
 pub struct KernelOptions {
     /// Working directory, absolute.
     pub cwd: PathBuf,
@@ -109,8 +112,10 @@ impl KernelOptions {
 /// Why a kernel cannot be started: something named on the command line is not to be had.
 #[derive(Debug, ThisError)]
 pub enum BootError {
+    /// A plugin that was named does not load.
     #[error("{0}")]
     Plugin(#[from] LoadError),
+    /// A path that was named does not exist.
     #[error("{0}")]
     Resource(#[from] MissingResource),
 }

@@ -8,17 +8,41 @@ use crate::resources::{ResourceOptions, extension_files};
 use crate::settings::Settings;
 use crate::trust;
 
+/// The settings of the user, or those that were given.
+fn of_user(options: &KernelOptions) -> (Settings, Vec<String>) {
+    match &options.settings {
+        Some(given) => (given.clone(), Vec::new()),
+        None => Settings::load(&options.agent_dir),
+    }
+}
+
+/// What of the project needs trust.
+pub(super) fn needing_trust(options: &KernelOptions) -> Vec<PathBuf> {
+    let (settings, _) = of_user(options);
+    files_to_trust(options, &settings)
+}
+
+fn files_to_trust(options: &KernelOptions, settings: &Settings) -> Vec<PathBuf> {
+    let with_pi = !options.resources.no_pi && settings.reads_pi_resources();
+    trust::needing_trust(&options.cwd, options.resources.home.as_deref(), with_pi)
+}
+
+/// The files of the user's own extensions.
+pub(super) fn user_extension_files(options: &KernelOptions, ending: &str) -> Vec<PathBuf> {
+    let (settings, _) = of_user(options);
+    let wanted = resource_options(options, &settings, false);
+    let lists = settings.lists("extensions", wanted.home.as_deref());
+    let (files, _) = extension_files(ending, &lists, &wanted, &options.agent_dir, &options.cwd);
+    files.into_iter().map(|(file, _)| file).collect()
+}
+
 /// The settings of user and project, or those that were given, and whether the project is trusted. What
 /// is odd is told.
 pub(super) fn settings(options: &KernelOptions, warnings: &mut Vec<String>) -> (Settings, bool) {
     let cwd = &options.cwd;
-    let (settings, problems) = match &options.settings {
-        Some(given) => (given.clone(), Vec::new()),
-        None => Settings::load(&options.agent_dir),
-    };
+    let (settings, problems) = of_user(options);
     warnings.extend(problems);
-    let with_pi = !options.resources.no_pi && settings.reads_pi_resources();
-    let files = trust::needing_trust(cwd, options.resources.home.as_deref(), with_pi);
+    let files = files_to_trust(options, &settings);
     let default = settings.used().default_project_trust.unwrap_or_default();
     let verdict = trust::decide(&options.trust, &options.agent_dir, cwd, files, default);
     warnings.extend(verdict.notices);

@@ -4,6 +4,7 @@
 //! No code of a library runs before its manifest says that it fits, and a library once loaded is
 //! never unloaded: it only becomes unreachable.
 
+mod blocks;
 mod find;
 mod generation;
 mod glue;

@@ -27,24 +27,37 @@ pub struct ModelChoice {
 /// Why no model was found.
 #[derive(Debug, ThisError)]
 pub enum ModelError {
+    /// No provider has that id.
     #[error(
         "There is no provider \"{0}\". `pliant --list-models` shows which there are; your own go into models.json."
     )]
     UnknownProvider(String),
+    /// No model has that name.
     #[error("No model matches \"{0}\". `pliant --list-models` shows the usable ones.")]
     NoMatch(String),
+    /// No provider works as things are.
     #[error(
         "No provider can be used. Set a provider's key variable, or add a provider to models.json."
     )]
     NothingUsable,
+    /// The name fits more than one.
     #[error("\"{wish}\" matches several models: {found}. Name one as provider/id.")]
-    Ambiguous { wish: String, found: String },
+    Ambiguous {
+        /// What was asked for.
+        wish: String,
+        /// Those that fit.
+        found: String,
+    },
+    /// The provider offers nothing.
     #[error("The provider \"{0}\" has no models. Add some to models.json.")]
     Empty(String),
+    /// A provider was named and no model, and it offers several.
     #[error("--provider needs --model: name a model of \"{0}\".")]
     ProviderAlone(String),
+    /// The file that may define it cannot be used.
     #[error("{0}")]
     BrokenFile(String),
+    /// A provider could not be asked.
     #[error("{0}")]
     Failed(#[from] Error),
 }

@@ -183,36 +183,30 @@ impl<'a> Dispatcher<'a> {
             return;
         };
         for handler in self.handlers {
+            if handler.strikes.load(Ordering::Relaxed) >= STRIKES {
+                continue;
+            }
             // The failure was reported; a notification has no other consequence.
-            let _ = match self.point.is_frequent() {
-                true => self.call_unless_left_out(handler, bytes.clone()).await,
-                false => self.call(handler, bytes.clone()).await.map(drop),
-            };
+            let told = self.call(handler, bytes.clone()).await;
+            self.count(handler, told.err());
         }
     }
 
-    /// Calls a handler that may be called very often. One that fails time after time is left out, and
-    /// that is said once.
-    async fn call_unless_left_out(
-        &self,
-        handler: &Registered<HandlerSpec>,
-        payload: Vec<u8>,
-    ) -> Result<(), HandlerFailure> {
+    /// A handler that panicked, and one that may be called very often and fails time after time, is left
+    /// out from then on, and that is said once.
+    fn count(&self, handler: &Registered<HandlerSpec>, failure: Option<HandlerFailure>) {
         let strikes = &handler.strikes;
-        if strikes.load(Ordering::Relaxed) >= STRIKES {
-            return Ok(());
-        }
-        let called = self.call(handler, payload).await;
-        match &called {
-            Ok(_) => strikes.store(0, Ordering::Relaxed),
-            Err(failure) if self.callers.is_given_up(failure) => {}
-            Err(_) => {
-                if strikes.fetch_add(1, Ordering::Relaxed) + 1 == STRIKES {
-                    self.unusable(handler, Error::failed(LEFT_OUT));
-                }
-            }
-        }
-        called.map(drop)
+        let why = match failure {
+            None => return strikes.store(0, Ordering::Relaxed),
+            Some(failure) if failure.error.is(code::PANIC) => PANICKED,
+            Some(failure) if self.callers.is_given_up(&failure) => return,
+            Some(_) if !self.point.is_frequent() => return,
+            Some(_) if strikes.fetch_add(1, Ordering::Relaxed) + 1 < STRIKES => return,
+            Some(_) => FAILED_AGAIN,
+        };
+        strikes.store(STRIKES, Ordering::Relaxed);
+        let left_out = format!("{why} and is left out here until the extension is loaded again");
+        self.unusable(handler, Error::failed(left_out));
     }
 
     /// Calls the handlers one after another. `payload` makes their argument, anew when an answer may
@@ -312,8 +306,9 @@ impl<'a> Dispatcher<'a> {
 /// Failures in a row after which a handler is left out that is called very often.
 const STRIKES: u32 = 3;
 
-const LEFT_OUT: &str = "it failed three times in a row and is left out here until the extension is \
-loaded again";
+const FAILED_AGAIN: &str = "it failed three times in a row";
+
+const PANICKED: &str = "it panicked";
 
 #[cfg(test)]
 mod tests {
@@ -504,7 +499,31 @@ mod tests {
             dispatcher.notify(&json!({})).await;
         }
         assert_eq!(calls.load(Ordering::Relaxed), 5);
-        assert_eq!(texts(&reports), ["no", "no", "no", "no", LEFT_OUT]);
+        let told = texts(&reports);
+        assert_eq!(told[..4], ["no"; 4]);
+        assert!(told[4].contains("three times in a row and is left out here"));
+        assert_eq!(told.len(), 5);
+    }
+
+    #[tokio::test]
+    async fn a_handler_that_panicked_hears_no_more() {
+        // E09, extensions §6
+        let calls = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&calls);
+        let panics = move |_: Value, _: CallCtx| {
+            count.fetch_add(1, Ordering::Relaxed);
+            // A panic that says nothing on the terminal of the tests.
+            async { std::panic::resume_unwind(Box::new("it panics")) }
+        };
+        let snapshot = registered(Plugin::new().on_event("agent_end", panics));
+        let reports = Reports::default();
+        for _ in 0..10 {
+            let callers = callers(&reports, CancellationToken::new());
+            let dispatcher = Dispatcher::new(&snapshot, HookPoint::AgentEnd, callers).unwrap();
+            dispatcher.notify(&json!({})).await;
+        }
+        assert_eq!(calls.load(Ordering::Relaxed), 1);
+        assert_eq!(texts(&reports).len(), 2);
     }
 
     #[tokio::test]

@@ -105,6 +105,8 @@ hook_points! {
     ThinkingLevelSelect = "thinking_level_select",
     /// The user runs a command.
     UserBash = "user_bash",
+    /// Whether the files of a project count is being decided.
+    ProjectTrust = "project_trust",
 }
 
 /// Begins the names of handlers that hear what extensions say to each other (`extensions.md` §4.11); the

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::conversation::Conversation;
 use crate::messages::{Target, effort_entry};
 use crate::quirks::Quirks;
-use crate::thinking::{Mode, Thinking};
+use crate::thinking::{Mode, Thinking, marks_effort};
 use crate::tools::Style;
 
 /// The version of the protocol.
@@ -55,9 +55,7 @@ pub(crate) fn build(kept: &mut Kept, request: &StreamRequest) -> Result<Built, S
         strict: quirks.strict_tools,
         only_required_strict: kept.strict_tools_refused,
     };
-    // Whether the effort stands in place does not depend on how full the request is.
-    let asked = Thinking::of(model, &quirks, options, kept.conversation.estimate());
-    let marks_effort = asked.effort_in_place().is_some();
+    let marks_effort = marks_effort(model, &quirks, options);
     let target = Target::of(model, &quirks, style, marks_effort);
     kept.conversation.update(model, target, &request.messages);
     let conversation = kept.conversation.converted();

@@ -53,16 +53,16 @@ impl Thinking {
             limit => limit,
         };
         let cap = clamp(options.max_tokens.unwrap_or(most)).max(1);
-        let level = thinking::level(model, options.reasoning);
-        let off = match model.reasoning && !off_is_impossible(model) {
+        let off = match can_be_disabled(model) {
             true => Mode::Disabled,
             false => Mode::Unsaid,
         };
-        let (mode, max_tokens) = match level {
-            None if off == Mode::Disabled => (off, cap),
-            _ if quirks.effort_in_place => (Mode::AdaptiveInPlace(effort(model, level)), cap),
+        let (mode, max_tokens) = match thinking::level(model, options.reasoning) {
+            level if marks_effort(model, quirks, options) => {
+                (Mode::AdaptiveInPlace(effort(model, level)), cap)
+            }
             None => (off, cap),
-            Some(_) if quirks.adaptive => (Mode::Adaptive(effort(model, level)), cap),
+            level if quirks.adaptive => (Mode::Adaptive(effort(model, level)), cap),
             Some(level) => {
                 let wished = thinking::budget(level, options.thinking_budgets.as_ref());
                 let wished = wished.max(SMALLEST_BUDGET);
@@ -110,6 +110,16 @@ impl Thinking {
             ),
         }
     }
+}
+
+/// Whether the effort of each answer stands before it. Without thinking there is none.
+pub(crate) fn marks_effort(model: &Model, quirks: &Quirks, options: &StreamOptions) -> bool {
+    let is_off = thinking::level(model, options.reasoning).is_none();
+    quirks.effort_in_place && !(is_off && can_be_disabled(model))
+}
+
+fn can_be_disabled(model: &Model) -> bool {
+    model.reasoning && !off_is_impossible(model)
 }
 
 /// The service's word for a level; a caller that says nothing gets what the service does by itself.

@@ -105,6 +105,12 @@ impl ImportPi {
             Err(cause) => bail!("The settings of pi in {}: {cause}", file.display()),
         };
         let mut report = Report::default();
+        if let Ok(mut extensions) = std::fs::read_dir(dir.join("extensions"))
+            && extensions.next().is_some()
+        {
+            let why = "extensions of pi are TypeScript, which pliant does not run";
+            report.left_out(dir.join("extensions").display().to_string(), why);
+        }
         let own = launch::agent_dir()?.join("settings.json");
         jsonfile::change(&own, "The settings file", Readers::AsBefore, |ours| {
             for (key, value) in theirs {

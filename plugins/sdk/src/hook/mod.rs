@@ -2,6 +2,19 @@
 //!
 //! A handler is named by its event; the events and what each may answer are listed there. The
 //! common ones have types here; all others are used with [`crate::Plugin::on_event`] and JSON.
+//!
+//! # What ends a handler
+//!
+//! - Its limit, the setting `extensions.handlerTimeoutMs`. That is its own failure: it is told, and what
+//!   it was shown stays as it was.
+//! - An abort, at once, where nobody wants its answer any more. A prompt whose `input` handler is ended so
+//!   is not sent. Handlers of `tool_result`, `message_end`, `turn_end` and `agent_before_settle`, whose
+//!   answers decide what is stored, may finish, and so may every handler that is called after the
+//!   abort: in a second and a half for all of them. Who has not finished then is left behind and named,
+//!   and a result or message that it was to change is not stored as it was.
+//! - A panic, in a handler that only hears of things: it hears no more until its plugin is loaded again.
+//!   The same after three failures in a row where there may be thousands of events (`message_update`,
+//!   `provider_stream_event`, `tool_execution_update`).
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

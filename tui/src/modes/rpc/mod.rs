@@ -96,6 +96,9 @@ impl Setup {
         let end = self
             .take_commands(&rpc, &mut input, &mut tasks, &mut signals)
             .await;
+        if let End::Signal(_) = end {
+            rpc.runtime.session().hurry();
+        }
         // What was read before the end is answered, also where the answer is that it was stopped.
         let ending = async {
             rpc.runtime.close().await;
