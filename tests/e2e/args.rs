@@ -279,6 +279,7 @@ fn a_log_has_no_keys_in_it() {
     let server = ModelServer::start([
         reply::tool_call("bash", json!({"command": "echo $SOME_API_KEY"})),
         reply::text("x"),
+        reply::text("x"),
     ]);
     let home = TempHome::with_model(&server);
     let log = home.tmp_dir().join("log").display().to_string();
@@ -286,9 +287,17 @@ fn a_log_has_no_keys_in_it() {
     let run = run.args(["--log-file", &log, "--api-key", "key-of-this-run"]);
     run.run().success();
     let log = fs::read_to_string(log).expect("a log was asked for");
-    assert!(!log.is_empty());
-    for secret in ["key-of-this-run", "test-key", "Bearer"] {
-        assert!(!log.contains(secret), "{secret} is in the log");
+    let on_stderr = home.prompt("x").env("PLIANT_LOG", "trace");
+    let on_stderr = on_stderr
+        .args(["--api-key", "key-of-this-run"])
+        .run()
+        .success();
+    assert_eq!(on_stderr.stdout, "x\n");
+    for log in [log, on_stderr.stderr] {
+        assert!(log.contains("DEBUG"), "{log}");
+        for secret in ["key-of-this-run", "test-key", "Bearer"] {
+            assert!(!log.contains(secret), "{secret} is in the log");
+        }
     }
     let requests = server.finish();
     assert_eq!(

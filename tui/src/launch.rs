@@ -13,6 +13,7 @@ use pliant_kernel::session::Session;
 use pliant_kernel::{Kernel, KernelOptions, OpenOptions, Runtime, SessionChoice};
 use pliant_scripts::{Limits, Script, Shipped, load_extension, shipped_extensions};
 use pliant_sdk::flag::FlagSpec;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
 use crate::args::{self, Args, Options, OutputMode};
 use crate::held;
@@ -358,23 +359,26 @@ async fn load(kernel: &Kernel, script: Script) -> anyhow::Result<Arc<dyn Generat
         .map_err(|error| anyhow::anyhow!("The extension {} cannot be loaded: {error}", source.name))
 }
 
-/// A log only where one was asked for: stdout and stderr belong to the mode.
+/// A log only where one was asked for: to a file, or to stderr where only PLIANT_LOG says what.
 fn start_log(asked: &Options) -> anyhow::Result<()> {
-    let Some(path) = &asked.log_file else {
-        return Ok(());
+    let filter = std::env::var("PLIANT_LOG").ok();
+    let filter = filter.filter(|filter| !filter.is_empty());
+    let writer = match (&asked.log_file, &filter) {
+        (Some(path), _) => BoxMakeWriter::new(File::create(path).with_context(|| {
+            format!(
+                "The log file {} cannot be written. Name another one.",
+                path.display()
+            )
+        })?),
+        (None, Some(_)) => BoxMakeWriter::new(std::io::stderr),
+        (None, None) => return Ok(()),
     };
-    let file = std::fs::File::create(path).with_context(|| {
-        format!(
-            "The log file {} cannot be written. Name another one.",
-            path.display()
-        )
-    })?;
-    let filter = std::env::var("PLIANT_LOG").unwrap_or_else(|_| "pliant=debug".to_owned());
+    let filter = filter.unwrap_or_else(|| "pliant=debug".to_owned());
     let filter = tracing_subscriber::EnvFilter::try_new(&filter).with_context(|| {
         format!("PLIANT_LOG=\"{filter}\" is not a filter. Write for example pliant=debug.")
     })?;
     tracing_subscriber::fmt()
-        .with_writer(file)
+        .with_writer(writer)
         .with_ansi(false)
         .with_env_filter(filter)
         .init();

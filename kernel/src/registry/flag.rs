@@ -42,3 +42,55 @@ fn declared(snapshot: &Snapshot, source: &str, name: &str) -> Option<FlagSpec> {
     let item = items.find(|item| item.kind == Kind::Flag && item.name == name)?;
     FlagSpec::deserialize(&item.spec).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pliant_sdk::Plugin;
+    use serde_json::json;
+
+    use super::super::{InProcess, Rank, Registry, Source};
+    use super::*;
+
+    fn publish(registry: &Registry, name: &str, plugin: Plugin) {
+        let source = Source::inline(name, Rank::User);
+        registry.publish(Arc::new(InProcess::new(source, plugin).unwrap()));
+    }
+
+    #[test]
+    fn a_source_learns_of_its_own_flags_only() {
+        // extensions §4.6, §4.12
+        let registry = Registry::default();
+        let plan = || FlagSpec::boolean("plan", "");
+        let tone = FlagSpec::string("tone", "").or("plain");
+        publish(&registry, "a", Plugin::new().flag(plan()).flag(tone));
+        publish(&registry, "b", Plugin::new().flag(plan().or(false)));
+        publish(
+            &registry,
+            "c",
+            Plugin::new().flag(FlagSpec::string("odd", "").or(5)),
+        );
+        let snapshot = registry.snapshot();
+        let names: Vec<_> = snapshot.flags().map(|flag| &*flag.spec.name).collect();
+        assert_eq!(names, ["plan", "tone"]);
+        assert_eq!(snapshot.diagnostics().len(), 2);
+
+        let values = FlagValues::default();
+        let of = |source: &str, name: &str| values.of_source(&snapshot, source, name);
+        assert_eq!(
+            (of("a", "plan"), of("b", "plan")),
+            (Value::Null, json!(false))
+        );
+        assert_eq!(
+            (of("a", "tone"), of("b", "tone")),
+            (json!("plain"), Value::Null)
+        );
+        values.set("plan", json!(true));
+        assert_eq!(
+            (of("a", "plan"), of("b", "plan")),
+            (json!(true), json!(true))
+        );
+        assert_eq!(of("nobody", "plan"), Value::Null);
+    }
+}

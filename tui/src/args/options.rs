@@ -198,7 +198,7 @@ pub struct Options {
     #[arg(long, help_heading = OTHER)]
     pub offline: bool,
 
-    /// Write a log to this file; PLIANT_LOG sets what (default: debug).
+    /// Write a log to this file; PLIANT_LOG sets what, and alone it writes to stderr.
     #[arg(long, value_name = "FILE", help_heading = OTHER)]
     pub log_file: Option<PathBuf>,
 
