@@ -6,6 +6,8 @@ use std::fs;
 use pliant_tests::{MODEL, ModelServer, PROVIDER, Reply, TempHome, reply, workspace};
 use serde_json::{Value, json};
 
+use super::line::Talk;
+
 /// What the first request of a run with these arguments says, and declares as tools.
 fn asked(args: &[&str]) -> (String, Vec<String>) {
     let server = ModelServer::start([reply::text("x")]);
@@ -423,4 +425,144 @@ fn a_text_in_another_encoding_is_shown_as_far_as_it_can_be_read() {
     assert!(output.stderr.contains("UTF-8"), "{output:#?}");
     let said = server.finish()[0].conversation()[0].1.clone();
     assert!(said.contains("caf\u{fffd}"), "{said}");
+}
+
+#[test]
+fn a_file_has_its_shortest_name_and_may_be_in_the_home() {
+    let server = ModelServer::start(answers::<1>());
+    let home = TempHome::with_model(&server);
+    home.write("dir/x", "");
+    let a = home.write("a.md", "a");
+    fs::write(home.home_dir().join("h.md"), "h").expect("the home is there");
+    let run = home
+        .pliant_with_model()
+        .args(["-p", "@dir/../a.md", "@~/h.md"]);
+    run.run().success();
+    let said = server.finish()[0].conversation()[0].1.clone();
+    let h = home.home_dir().join("h.md");
+    let wanted = [a, h].map(|file| format!("<file name=\"{}\">", file.display()));
+    assert!(wanted.iter().all(|wanted| said.contains(wanted)), "{said}");
+}
+
+#[test]
+fn a_named_session_begins_like_any_other() {
+    // V3
+    let server = ModelServer::start(answers::<1>());
+    let home = TempHome::with_model(&server);
+    home.prompt("x").args(["--name", "N"]).run().success();
+    let kinds: Vec<_> = home
+        .session()
+        .iter()
+        .map(|entry| entry["type"].clone())
+        .collect();
+    assert_eq!(
+        kinds[1..4],
+        ["session_info", "model_change", "thinking_level_change"]
+    );
+    server.finish();
+}
+
+#[test]
+fn a_model_that_its_provider_does_not_list_is_asked_for_all_the_same() {
+    let server = ModelServer::start(answers::<2>());
+    let home = TempHome::with_model(&server);
+    for model in [
+        &["--model", "mock/brand-new"][..],
+        &["--provider", PROVIDER, "--model", "brand-new:high"],
+    ] {
+        let output = home.pliant().args(model).args(["-p", "x"]).run().success();
+        assert!(output.stderr.contains("brand-new"), "{output:#?}");
+    }
+    let requests = server.finish();
+    assert!(
+        requests
+            .iter()
+            .all(|request| request.body["model"] == "brand-new")
+    );
+    assert_eq!(requests[1].body["reasoning_effort"], "high");
+}
+
+#[test]
+fn the_key_of_the_command_line_needs_a_model_to_be_for() {
+    // interfaces §1.2
+    let server = ModelServer::start(answers::<1>());
+    let home = TempHome::with_model(&server);
+    let run = |models: &str| {
+        home.pliant()
+            .args(["--api-key", "k", "--models", models, "-p", "x"])
+            .run()
+    };
+    run("zork").failure(&["zork"]);
+    run("mock*").success();
+    assert_eq!(server.finish()[0].header("authorization"), Some("Bearer k"));
+}
+
+#[test]
+fn a_session_is_not_asked_for_where_nobody_answers() {
+    refused(
+        &["--resume", "-p", "x"],
+        &["--resume", "--session", "--continue"],
+    );
+}
+
+#[test]
+fn extensions_are_left_out_but_for_those_that_are_named() {
+    // interfaces §1.2
+    let home = TempHome::new();
+    home.write_agent("extensions/own.rhai", "throw \"not today\";");
+    let listed = |args: &[&str]| home.pliant().args(["--list-models"]).args(args).run();
+    let output = listed(&["-ne"]).success();
+    assert!(
+        !output.stdout.contains("guide") && output.stderr.is_empty(),
+        "{output:#?}"
+    );
+    let output = listed(&["-ne", "-e", "builtin:guide"]).success();
+    assert!(output.stdout.contains("guide"), "{output:#?}");
+    listed(&["-e", "builtin:nothing"]).failure(&["nothing", "guide"]);
+}
+
+#[test]
+fn a_terminal_is_asked_which_session_goes_on() {
+    // interfaces §1.2
+    let server = ModelServer::start(answers::<2>());
+    let home = TempHome::with_model(&server);
+    home.prompt("The older one.").run().success();
+    home.prompt("x")
+        .args(["-n", "The newer one"])
+        .run()
+        .success();
+    let mut talk = Talk::start(&home, &["--resume"]);
+    talk.shows_in_the_end("  1  ", "Which one (a number, or q to leave)? ");
+    talk.keys("3\n2\n");
+    talk.shows_in_the_end("", "ends.\n> ");
+    talk.keys("/quit\n");
+    talk.ends(0);
+    assert_eq!(home.session_files().len(), 2);
+    server.finish();
+}
+
+#[test]
+fn a_terminal_is_asked_whether_a_session_of_another_directory_is_copied() {
+    // interfaces §1.2
+    let server = ModelServer::start(answers::<1>());
+    let home = TempHome::with_model(&server);
+    let elsewhere = home.write("sub/x", "");
+    let run = home.prompt("x").args(["--session-id", "there"]);
+    run.current_dir(elsewhere.parent().expect("it is in a folder"))
+        .run()
+        .success();
+    let run = home.prompt("x").args(["--session", "there"]).run();
+    run.failure(&["there", "--fork"]);
+    for (answer, files) in [("n\n", 1), ("y\n", 2)] {
+        let mut talk = Talk::start(&home, &["--session", "the"]);
+        talk.shows_in_the_end("Warning: The session the", "[y/N] ");
+        talk.keys(answer);
+        if files == 2 {
+            talk.shows_in_the_end("", "ends.\n> ");
+            talk.keys("/quit\n");
+        }
+        talk.ends(if files == 1 { 1 } else { 0 });
+        assert_eq!(home.session_files().len(), files);
+    }
+    server.finish();
 }

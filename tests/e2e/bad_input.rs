@@ -115,8 +115,9 @@ fn a_model_or_provider_that_does_not_exist() {
             .args(["--provider", provider, "--model", model, "-p", "x"])
             .run()
     };
-    with(PROVIDER, "no-such-model").failure(&["no-such-model"]);
     with("nobody", "mock-model").failure(&["nobody"]);
+    let run = home.pliant().args(["--model", "no-such-model", "-p", "x"]);
+    run.run().failure(&["no-such-model"]);
     server.finish();
 }
 

@@ -1,8 +1,13 @@
 //! Stdout belongs to the mode: whatever plugins, scripts and children print, a program that reads it
 //! gets answers only (`interfaces.md` §2).
 
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
 use pliant_tests::{ModelServer, TempHome, fixture_plugin, reply};
-use serde_json::json;
+use serde_json::{Value, json};
+
+use super::signals::command;
 
 /// A model that lets the fixture print, then answers.
 fn server() -> ModelServer {
@@ -78,5 +83,35 @@ fn a_script_that_prints_writes_to_the_log() {
     assert_eq!(output.run().success().stdout, "The answer.\n");
     let log = std::fs::read_to_string(log).expect("a log was asked for");
     assert!(log.contains("noise"), "{log}");
+    server.finish();
+}
+
+#[test]
+fn a_child_that_inherits_stdin_eats_no_command() {
+    // R03: the `cat` of the fixture would wait for the end of a pipe that stays open, or take the next
+    // command.
+    let server = server();
+    let home = TempHome::with_model(&server);
+    let library = prints();
+    let mut rpc = command(&home, &["--mode", "rpc", "--plugin", &library])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary was built");
+    let mut commands = rpc.stdin.take().expect("it is piped");
+    let records = BufReader::new(rpc.stdout.take().expect("it is piped"));
+    let mut records = records.lines().map(|line| {
+        let line = line.expect("it is text");
+        serde_json::from_str::<Value>(&line).expect("each line is a record")
+    });
+    let mut send = |command: Value| writeln!(commands, "{command}").expect("it reads");
+    send(json!({"type": "prompt", "message": "Go."}));
+    assert!(records.any(|record| record["type"] == "agent_settled"));
+    send(json!({"type": "get_last_assistant_text"}));
+    let answer = records.find(|record| record["command"] == "get_last_assistant_text");
+    assert_eq!(answer.expect("it answers")["data"]["text"], "The answer.");
+    drop(commands);
+    assert!(rpc.wait().expect("it is ours").success());
     server.finish();
 }

@@ -220,10 +220,8 @@ fn a_secret_that_a_handler_takes_out_does_not_get_by_when_the_run_is_stopped() {
     is_there(&home, "begun");
     running.signal(libc::SIGINT);
     assert_eq!(running.wait().status.code(), Some(130));
-    let results = home.stored_messages().into_iter();
-    let result = results
-        .filter(|message| message["role"] == "toolResult")
-        .next_back();
+    let mut results = home.stored_messages().into_iter();
+    let result = results.rfind(|message| message["role"] == "toolResult");
     let result = result.expect("the call has its result").to_string();
     assert!(
         !result.contains("SECRET") && result.contains("***"),

@@ -1,14 +1,13 @@
 //! Opening a session that another process may have, or that is pi's: at a terminal the user is asked
 //! what to do, else the options say it, or it fails (`kernel.md` S18).
 
-use std::io::{BufRead, Write};
-
 use anyhow::bail;
 use pliant_kernel::session::Session;
 use pliant_kernel::tree::TreeError;
 use pliant_kernel::{Kernel, OpenError, OpenOptions, SessionChoice, WhenHeld};
 
 use crate::launch::Mode;
+use crate::resume::ask;
 use crate::say;
 
 /// Opens a session.
@@ -27,8 +26,10 @@ pub async fn open(kernel: &Kernel, options: OpenOptions, mode: Mode) -> anyhow::
     };
     let held = match kernel.open_session(first).await {
         Err(OpenError::Tree(error @ TreeError::Held { .. })) => error,
-        Err(error @ OpenError::OfPi { .. }) if mode == Mode::Line => {
-            return fork_of_pi(kernel, options, error).await;
+        Err(error @ (OpenError::Elsewhere { .. } | OpenError::OfPi { .. }))
+            if mode == Mode::Line =>
+        {
+            return fork_here(kernel, options, &error).await;
         }
         opened => return Ok(opened?),
     };
@@ -38,7 +39,7 @@ pub async fn open(kernel: &Kernel, options: OpenOptions, mode: Mode) -> anyhow::
     let file = path.display().to_string();
     let (session, when_held) = match (asked, mode) {
         (WhenHeld::Wait, _) => (options.session, WhenHeld::Wait),
-        (_, Mode::Line) => match ask(&held)? {
+        (_, Mode::Line) => match what_now(&held)? {
             Choice::Wait => (options.session, WhenHeld::Wait),
             Choice::Read => (options.session, WhenHeld::Read),
             Choice::Fork => (SessionChoice::ForkOf(file), WhenHeld::Refuse),
@@ -57,29 +58,28 @@ pub async fn open(kernel: &Kernel, options: OpenOptions, mode: Mode) -> anyhow::
     Ok(kernel.open_session(options).await?)
 }
 
-/// A session of pi that was named by its id is not written to; a copy is offered.
-async fn fork_of_pi(
+/// A session of another directory, or of pi, is not written to: a copy is offered
+/// (`interfaces.md` §1.2, §3.1).
+async fn fork_here(
     kernel: &Kernel,
     options: OpenOptions,
-    error: OpenError,
+    other: &OpenError,
 ) -> anyhow::Result<Session> {
-    let OpenError::OfPi { file, .. } = &error else {
-        return Err(error.into());
+    let source = match (other, options.session) {
+        (OpenError::OfPi { file, .. }, _) => file.display().to_string(),
+        (_, SessionChoice::Named(name)) => name,
+        _ => bail!("{other}"),
     };
-    say::warning(&error);
-    let mut out = std::io::stdout().lock();
-    write!(out, "Copy it to this directory and go on there? [y/N] ")?;
-    out.flush()?;
-    drop(out);
-    let mut line = String::new();
-    std::io::stdin().lock().read_line(&mut line)?;
-    if !matches!(line.trim().to_lowercase().as_str(), "y" | "yes") {
-        bail!("The session was not opened.");
+    say::warning(other);
+    match ask("Copy it to this directory and go on there? [y/N] ")?.as_deref() {
+        Some("y" | "yes") => {}
+        _ => bail!("The session was not opened."),
     }
-    let session = SessionChoice::ForkOf(file.display().to_string());
-    Ok(kernel
-        .open_session(OpenOptions { session, ..options })
-        .await?)
+    let options = OpenOptions {
+        session: SessionChoice::ForkOf(source),
+        ..options
+    };
+    Ok(kernel.open_session(options).await?)
 }
 
 enum Choice {
@@ -89,20 +89,15 @@ enum Choice {
     Leave,
 }
 
-fn ask(held: &TreeError) -> anyhow::Result<Choice> {
+fn what_now(held: &TreeError) -> anyhow::Result<Choice> {
     say::warning(held);
     loop {
-        let mut out = std::io::stdout().lock();
-        write!(
-            out,
-            "[w]ait, [f]ork into a new session, [r]ead without storing, or [q]uit? "
-        )?;
-        out.flush()?;
-        let mut line = String::new();
-        if std::io::stdin().lock().read_line(&mut line)? == 0 {
+        const QUESTION: &str =
+            "[w]ait, [f]ork into a new session, [r]ead without storing, or [q]uit? ";
+        let Some(answer) = ask(QUESTION)? else {
             return Ok(Choice::Leave);
-        }
-        match line.trim() {
+        };
+        match &*answer {
             "w" | "wait" => return Ok(Choice::Wait),
             "f" | "fork" => return Ok(Choice::Fork),
             "r" | "read" => return Ok(Choice::Read),

@@ -10,15 +10,16 @@ use anyhow::{Context, bail};
 use pliant_kernel::environment::Environment;
 use pliant_kernel::registry::{Generation, Rank, Source};
 use pliant_kernel::session::Session;
-use pliant_kernel::{Kernel, KernelOptions, OpenOptions, Runtime};
-use pliant_scripts::{Limits, Script, load_extension, shipped_extensions};
+use pliant_kernel::{Kernel, KernelOptions, OpenOptions, Runtime, SessionChoice};
+use pliant_scripts::{Limits, Script, Shipped, load_extension, shipped_extensions};
 use pliant_sdk::flag::FlagSpec;
 
 use crate::args::{self, Args, Options, OutputMode};
 use crate::held;
 use crate::modes::signals::{OnInterrupt, Signals};
 use crate::modes::{self, Ui, rpc};
-use crate::prompt_input::prompts;
+use crate::prompt_input::{from_home, prompts};
+use crate::resume;
 use crate::stdout::{self, Claimed};
 use crate::{say, trust};
 
@@ -34,6 +35,11 @@ pub async fn run(mut args: Args) -> anyhow::Result<u8> {
     asked.check()?;
     start_log(asked)?;
     let mode = mode(asked);
+    if asked.resume && mode != Mode::Line {
+        bail!(
+            "--resume asks which session, which needs a terminal. Name it with --session, or take the latest with --continue; `pliant session list` shows those there are."
+        );
+    }
     let only_told = asked.help || asked.list_models.is_some();
     let Claimed { input, output } = match mode {
         Mode::Line if !only_told => stdout::share()?,
@@ -54,7 +60,10 @@ pub async fn run(mut args: Args) -> anyhow::Result<u8> {
             "There is no prompt, so nothing is asked. Give one: pliant -p \"what you want\".",
         );
     }
-    let open = args.options.open_options()?;
+    let mut open = args.options.open_options()?;
+    if args.options.resume && open.session == SessionChoice::New {
+        open.session = SessionChoice::Named(resume::pick(&kernel.session_folders())?);
+    }
     let session = held::open(&kernel, open.clone(), mode).await?;
     tell_oddities(&kernel, &session);
     let on_interrupt = match mode {
@@ -76,7 +85,7 @@ pub async fn run(mut args: Args) -> anyhow::Result<u8> {
 /// Nothing is loaded for it.
 fn print_version() -> anyhow::Result<u8> {
     let Claimed { output, .. } = stdout::share()?;
-    modes::tell(&output, concat!("pliant ", env!("CARGO_PKG_VERSION"), "\n"))
+    modes::tell(&output, concat!(env!("CARGO_PKG_VERSION"), "\n"))
 }
 
 /// The help or the models: what is not in order is told, and stops nobody from reading.
@@ -135,7 +144,8 @@ fn kernel_options(asked: &Options, mode: Mode) -> anyhow::Result<KernelOptions> 
     options.trust = trust::policy(asked, mode);
     options.program = std::env::current_exe().ok();
     options.plugins.clone_from(&asked.plugin);
-    options.session_dir.clone_from(&asked.session_dir);
+    options.session_dir = asked.session_dir.as_deref().map(from_home);
+    options.no_extensions = asked.no_extensions;
     options.no_context_files = asked.no_context_files;
     options.tools = asked.tool_selection();
     options.resources = asked.resource_options();
@@ -281,9 +291,9 @@ async fn publish_scripts(
         problems.iter().for_each(say::warning);
         files
     };
-    let shipped = shipped_extensions()
-        .into_iter()
-        .map(|shipped| Ok(shipped.into()));
+    let all_shipped = shipped_extensions();
+    let wanted = all_shipped.iter().filter(|_| !asked.no_extensions);
+    let shipped = wanted.cloned().map(|shipped| Ok(shipped.into()));
     let scripts = shipped.chain(own.iter().map(|(path, rank)| Script::read(path, *rank)));
     let mut generations = Vec::new();
     for script in scripts.collect::<Vec<_>>() {
@@ -297,10 +307,28 @@ async fn publish_scripts(
         }
     }
     for path in &asked.extension {
-        generations.push(load(kernel, Script::read(path, Rank::CommandLine)?).await?);
+        let script = match path.to_str().and_then(|path| path.strip_prefix("builtin:")) {
+            Some(name) => builtin(&all_shipped, name)?,
+            None => Script::read(path, Rank::CommandLine)?,
+        };
+        generations.push(load(kernel, script).await?);
     }
     kernel.registry().publish_all(generations);
     Ok(())
+}
+
+/// The extension of that name that ships.
+fn builtin(shipped: &[Shipped], name: &str) -> anyhow::Result<Script> {
+    match shipped.iter().find(|shipped| shipped.name == name) {
+        Some(found) => Ok(found.clone().into()),
+        None => {
+            let names: Vec<_> = shipped.iter().map(|shipped| shipped.name).collect();
+            bail!(
+                "No extension \"{name}\" ships with pliant. Those that do: {}.",
+                names.join(", ")
+            )
+        }
+    }
 }
 
 async fn load(kernel: &Kernel, script: Script) -> anyhow::Result<Arc<dyn Generation>> {

@@ -10,6 +10,7 @@ mod launch;
 mod modes;
 mod pi;
 mod prompt_input;
+mod resume;
 mod say;
 mod session_command;
 mod stdout;

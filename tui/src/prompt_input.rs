@@ -2,8 +2,8 @@
 //! are the first one, and every further message is another (`interfaces.md` §1.3).
 
 use std::fs::{self, File};
-use std::io::{IsTerminal, Read};
-use std::path::{Path, PathBuf};
+use std::io::{ErrorKind, IsTerminal, Read};
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, bail};
 use base64::Engine;
@@ -61,11 +61,14 @@ fn piped(stdin: File) -> anyhow::Result<String> {
 
 /// Adds a file to a prompt: a text as text, a picture as a picture. An empty one adds nothing.
 fn attach(prompt: &mut Prompt, file: &Path) -> anyhow::Result<()> {
-    let path = from_home(file);
-    let path = std::path::absolute(&path)
-        .with_context(|| format!("The file \"{}\" cannot be attached.", file.display()))?;
+    let unfit = |name: std::path::Display<'_>, cause: &dyn std::fmt::Display| {
+        anyhow::anyhow!("The file {name} cannot be attached: {cause}.")
+    };
+    let path =
+        std::path::absolute(from_home(file)).map_err(|error| unfit(file.display(), &error))?;
+    let path = without_dots(path);
     let name = path.display();
-    let bytes = read(&path).with_context(|| format!("The file {name} cannot be attached."))?;
+    let bytes = read(&path).map_err(|error| unfit(path.display(), &error))?;
     if bytes.is_empty() {
         return Ok(());
     }
@@ -94,8 +97,23 @@ fn attach(prompt: &mut Prompt, file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The shell does not know that what follows `@` is a path.
-fn from_home(file: &Path) -> PathBuf {
+/// The same file by a name without `..`; as it is where a link makes that another file.
+fn without_dots(path: PathBuf) -> PathBuf {
+    let mut short = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(short.pop()),
+            part => short.push(part),
+        }
+    }
+    match (short.canonicalize(), path.canonicalize()) {
+        (Ok(one), Ok(other)) if one == other => short,
+        _ => path,
+    }
+}
+
+/// The home for `~`: the shell does not know that what follows a `@` or `=` is a path.
+pub fn from_home(file: &Path) -> PathBuf {
     match (file.strip_prefix("~"), std::env::home_dir()) {
         (Ok(rest), Some(home)) => home.join(rest),
         _ => file.to_owned(),
@@ -104,7 +122,10 @@ fn from_home(file: &Path) -> PathBuf {
 
 /// The bytes of a regular file of a sensible size: a pipe or a device would block or never end.
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let metadata = fs::metadata(path)?;
+    let metadata = match fs::metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => bail!("there is no such file"),
+        known => known?,
+    };
     if metadata.is_dir() {
         bail!("it is a directory; name the files in it");
     }

@@ -49,6 +49,8 @@ pub struct KernelOptions {
     pub session_dir: Option<PathBuf>,
     /// AGENTS.md and its relatives stay out of the prompt.
     pub no_context_files: bool,
+    /// No plugins of the user but those named on the command line.
+    pub no_extensions: bool,
     /// Plugins named on the command line.
     pub plugins: Vec<PathBuf>,
     /// Which tools; plugins whose tools are not wanted are not loaded.
@@ -89,6 +91,7 @@ impl KernelOptions {
             program: None,
             session_dir: None,
             no_context_files: false,
+            no_extensions: false,
             plugins: Vec::new(),
             tools: ToolSelection::default(),
             resources: ResourceOptions::default(),
@@ -106,8 +109,10 @@ impl KernelOptions {
 /// Why a kernel cannot be started: something named on the command line is not to be had.
 #[derive(Debug, ThisError)]
 pub enum BootError {
+    /// A plugin that was named does not load.
     #[error("{0}")]
     Plugin(#[from] LoadError),
+    /// A path that was named does not exist.
     #[error("{0}")]
     Resource(#[from] MissingResource),
 }
@@ -284,7 +289,11 @@ struct Found {
 }
 
 fn find(options: &KernelOptions) -> Result<Found, LoadError> {
-    let search = SearchPath::standard(options.program.as_deref(), &options.agent_dir);
+    let program = options.program.as_deref();
+    let search = match options.no_extensions {
+        true => SearchPath::shipped(program),
+        false => SearchPath::standard(program, &options.agent_dir),
+    };
     let (mut found, problems) = find_plugins(&search);
     for path in &options.plugins {
         let named = found_at(&options.cwd.join(path), Rank::CommandLine)?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use pliant_sdk::Error;
 use pliant_sdk::message::ThinkingLevel;
+use pliant_sdk::virtual_model::VIRTUAL_API;
 use thiserror::Error as ThisError;
 
 use super::sessions::is_path;
@@ -47,12 +48,16 @@ pub enum WhenHeld {
 /// Why a session cannot be opened.
 #[derive(Debug, ThisError)]
 pub enum OpenError {
+    /// The model is not to be had.
     #[error("{0}")]
     Model(#[from] ModelError),
+    /// The file cannot be used.
     #[error("{0}")]
     Tree(#[from] TreeError),
+    /// The session is not found.
     #[error("{0}")]
     NoSession(#[from] NoSession),
+    /// It belongs to another directory.
     #[error(
         "The session {id} belongs to {}. Continue it there, or copy it to this directory with --fork {id}.",
         cwd.display()
@@ -63,6 +68,7 @@ pub enum OpenError {
         /// Where the session works.
         cwd: PathBuf,
     },
+    /// It is one of pi's.
     #[error(
         "The session {id} is pi's. Copy it to this directory with --fork {id}, or go on with it in its place with --session {}.",
         file.display()
@@ -73,6 +79,7 @@ pub enum OpenError {
         /// Its file.
         file: PathBuf,
     },
+    /// Its directory is gone.
     #[error(
         "The session belongs to {}, which is not there any more. Restore the directory, or take the conversation to this one with --fork {}.",
         cwd.display(), file.display()
@@ -83,6 +90,7 @@ pub enum OpenError {
         /// Its file.
         file: PathBuf,
     },
+    /// It cannot be waited for.
     #[error(
         "The session {} is open in another process and cannot be waited for: {error}.",
         path.display()
@@ -93,13 +101,16 @@ pub enum OpenError {
         /// The system's reason.
         error: io::Error,
     },
+    /// A new session cannot have that id.
     #[error("The id is that of a session already: {}. Choose another one.", path.display())]
     IdTaken {
         /// The session.
         path: PathBuf,
     },
+    /// It is the one that is open.
     #[error("The session is open here already.")]
     OpenHere,
+    /// Anything else.
     #[error("{0}")]
     Failed(#[from] Error),
 }
@@ -182,6 +193,12 @@ impl Kernel {
             }
             choice => Some(choice?),
         };
+        if let Some(choice) = choice
+            .as_ref()
+            .filter(|choice| choice.model.api != VIRTUAL_API)
+        {
+            self.catalog.give_key_to(&choice.model.provider);
+        }
         let level = match &choice {
             Some(choice) => self.choose_level(&open, choice, &tree),
             None => ThinkingLevel::Off,

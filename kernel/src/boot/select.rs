@@ -17,7 +17,14 @@ impl Kernel {
         notices: &mut Vec<String>,
     ) -> Result<ModelChoice, ModelError> {
         if open.model != ModelWish::default() {
-            return self.catalog.choose(&open.model).await;
+            let choice = self.catalog.choose_or_believe(&open.model).await?;
+            let ModelRef { provider, model_id } = reference(&choice);
+            if self.catalog.find(&provider, &model_id).await?.is_none() {
+                notices.push(format!(
+                    "The provider \"{provider}\" does not list the model \"{model_id}\"; it is asked for it all the same."
+                ));
+            }
+            return Ok(choice);
         }
         let said = tree.settings();
         let implied = implied_model(said, |name| self.catalog.is_virtual(name));
@@ -71,6 +78,13 @@ impl Kernel {
         let mut usable = scope
             .iter()
             .filter(|choice| self.catalog.usable(&choice.model.provider));
+        // Without a model in it, the list does not say whose key that of the command line is.
+        if let Some(pattern) = self.scope_of(open).into_iter().next()
+            && self.options.api_key.is_some()
+            && scope.is_empty()
+        {
+            return Err(ModelError::NoMatch(pattern));
+        }
         let in_scope = usable.clone().find(is_default).or_else(|| usable.next());
         match in_scope {
             Some(choice) => Ok(choice.clone()),
@@ -135,6 +149,13 @@ impl Kernel {
             .or_else(|| of_model().filter(|_| !resumed))
             .or(self.settings.used().default_thinking_level)
             .unwrap_or(ThinkingLevel::Medium)
+    }
+}
+
+fn reference(choice: &ModelChoice) -> ModelRef {
+    ModelRef {
+        provider: choice.model.provider.clone(),
+        model_id: choice.model.id.clone(),
     }
 }
 

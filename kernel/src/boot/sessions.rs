@@ -24,10 +24,13 @@ pub struct SessionFolders {
 /// Why a word names no session.
 #[derive(Debug, ThisError)]
 pub enum NoSession {
+    /// A path without a file.
     #[error("There is no file {}.", .0.display())]
     File(PathBuf),
+    /// The beginning of no id.
     #[error("No session begins with \"{0}\". `pliant session list --all` lists those there are.")]
     Unknown(String),
+    /// The beginning of more than one.
     #[error("Several sessions begin with \"{0}\". Give more of the id, or the file.")]
     Several(String),
 }

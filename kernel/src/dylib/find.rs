@@ -18,6 +18,14 @@ impl SearchPath {
     /// own directory.
     #[must_use]
     pub fn standard(program: Option<&Path>, agent_dir: &Path) -> Self {
+        let mut path = Self::shipped(program);
+        path.push(agent_dir.join("plugins"), Rank::User);
+        path
+    }
+
+    /// The same without the user's own.
+    #[must_use]
+    pub fn shipped(program: Option<&Path>) -> Self {
         let mut path = Self::default();
         if let Some(beside) = program.and_then(Path::parent) {
             path.push(beside.to_path_buf(), Rank::BuiltIn);
@@ -25,7 +33,6 @@ impl SearchPath {
                 path.push(prefix.join("lib").join("pliant"), Rank::BuiltIn);
             }
         }
-        path.push(agent_dir.join("plugins"), Rank::User);
         path
     }
 

@@ -24,82 +24,139 @@ const MAX_LEN: u64 = 1 << 20;
 /// Why a library is not loaded. Each is a sentence that names the file, the cause and the next step.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LoadError {
+    /// The file cannot be read.
     #[error(
         "The plugin {path} cannot be read: {cause}. Check that the file exists and may be read."
     )]
-    Unreadable { path: String, cause: String },
+    Unreadable {
+        /// Its file.
+        path: String,
+        /// Why, as a clause.
+        cause: String,
+    },
+    /// It is no library, or half of one.
     #[error(
         "The plugin {path} is not a complete library for this machine ({cause}). Build it again."
     )]
-    NotALibrary { path: String, cause: String },
+    NotALibrary {
+        /// Its file.
+        path: String,
+        /// Why, as a clause.
+        cause: String,
+    },
+    /// It is a library of something else.
     #[error(
         "The library {path} is not a pliant plugin: it has no manifest. Plugins use `pliant_sdk::export!`."
     )]
-    NoManifest { path: String },
+    NoManifest {
+        /// Its file.
+        path: String,
+    },
+    /// Its manifest makes no sense.
     #[error(
         "The manifest of the plugin {path} cannot be read: {cause}. Build it again with a current pliant-sdk."
     )]
-    BadManifest { path: String, cause: String },
+    BadManifest {
+        /// Its file.
+        path: String,
+        /// Why, as a clause.
+        cause: String,
+    },
+    /// It was built for another version of the border between kernel and plugins.
     #[error(
         "The plugin \"{name}\" ({path}) was built for plugin ABI {theirs}, but this pliant has ABI {ours}. \
          Build it again with the pliant-sdk of this version."
     )]
     WrongAbi {
+        /// The plugin's name.
         name: String,
+        /// Its file.
         path: String,
+        /// The number it was built for.
         theirs: u32,
+        /// The number here.
         ours: u32,
     },
+    /// A panic in it would end the process.
     #[error(
         "The plugin \"{name}\" ({path}) was built to abort on panics, which would end the agent. \
          Build it with panic = \"unwind\"."
     )]
-    Aborts { name: String, path: String },
+    Aborts {
+        /// The plugin's name.
+        name: String,
+        /// Its file.
+        path: String,
+    },
+    /// It does not fit this kernel.
     #[error(
         "The plugin \"{name}\" ({path}) cannot be loaded: {cause}. Build it again with the pliant-sdk of this version."
     )]
     Refused {
+        /// The plugin's name.
         name: String,
+        /// Its file.
         path: String,
+        /// Why, as a clause.
         cause: String,
     },
+    /// It failed at its start.
     #[error("The plugin \"{name}\" ({path}) failed to start: {cause}")]
     CreateFailed {
+        /// The plugin's name.
         name: String,
+        /// Its file.
         path: String,
+        /// Why, as a clause.
         cause: String,
     },
+    /// Its start took too long.
     #[error(
         "The plugin \"{name}\" ({path}) did not start within {limit}. Correct what it does at its start, or remove it."
     )]
     TooSlow {
+        /// The plugin's name.
         name: String,
+        /// Its file.
         path: String,
+        /// How long it had.
         limit: String,
     },
+    /// The file is not the one that was found.
     #[error(
         "The plugin \"{name}\" ({path}) has changed since it was found: {cause}. \
          Try again when its build is done; start pliant again to use another version."
     )]
     Changed {
+        /// The plugin's name.
         name: String,
+        /// Its file.
         path: String,
+        /// Why, as a clause.
         cause: String,
     },
+    /// It contributes something else than it said.
     #[error(
         "The plugin \"{name}\" ({path}) provides something else than its manifest says: {cause}. Correct its `provides` list."
     )]
     Misfit {
+        /// The plugin's name.
         name: String,
+        /// Its file.
         path: String,
+        /// Why, as a clause.
         cause: String,
     },
+    /// There is no place for the copy that is loaded.
     #[error(
         "No private copy of the plugin {path} can be made in {dir}: {cause}. Free space there, or set TMPDIR."
     )]
     NotStaged {
+        /// Its file.
         path: String,
+        /// Where copies go.
         dir: String,
+        /// Why, as a clause.
         cause: String,
     },
 }

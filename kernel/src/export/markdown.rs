@@ -79,8 +79,8 @@ impl Writer<'_> {
             Event::SoftBreak => drop(self.out.raw("\n")),
             Event::HardBreak => drop(self.out.raw("<br>\n")),
             Event::Rule => drop(self.out.raw("<hr>")),
-            Event::TaskListMarker(true) => drop(self.out.raw("<span class=\"task\">☑</span> ")),
-            Event::TaskListMarker(false) => drop(self.out.raw("<span class=\"task\">☐</span> ")),
+            Event::TaskListMarker(true) => drop(self.out.raw("☑ ")),
+            Event::TaskListMarker(false) => drop(self.out.raw("☐ ")),
             Event::FootnoteReference(name) => drop(self.out.raw("[").text(&name).raw("]")),
         }
     }
@@ -251,7 +251,7 @@ mod tests {
             shown("# A\n\n*b* **c** `d<` ~~e~~\n\n> q\n\n3. x\n4. y\n\n- [x] z"),
             "<h3>A</h3><p><em>b</em> <strong>c</strong> <code>d&lt;</code> <del>e</del></p>\
              <blockquote><p>q</p></blockquote><ol start=\"3\"><li>x</li><li>y</li></ol>\
-             <ul><li><span class=\"task\">☑</span> z</li></ul>"
+             <ul><li>☑ z</li></ul>"
         );
         assert_eq!(
             shown("|a|b|\n|-|-:|\n|1|2|"),

@@ -47,6 +47,7 @@
       line.classList.toggle("on", Boolean(entry && !entry.hidden && !branchOf(entry).hidden));
     }
     find("elsewhere").hidden = branch === first;
+    root.classList.toggle("away", branch !== first);
   }
 
   // Goes to what an address names.

@@ -121,6 +121,11 @@ impl Catalog {
             .is_some_and(|registered| registered.spec.keyless)
     }
 
+    /// The key of the command line is that of this provider.
+    pub fn give_key_to(&self, provider: &str) {
+        self.credentials.give_to(provider);
+    }
+
     /// Environment variables that may hold the provider's key.
     #[must_use]
     pub fn key_variables(&self, provider: &str) -> Vec<String> {
@@ -254,22 +259,42 @@ impl Catalog {
     /// only where there are no others.
     ///
     /// # Errors
-    /// When a provider cannot be asked.
+    /// When there are none, and a provider cannot be asked.
     pub async fn available(&self) -> Result<Vec<Model>, Error> {
         let mut usable = self.providers();
         usable.retain(|id| self.usable(id));
         let (stand_ins, others): (Vec<_>, Vec<_>) =
             usable.into_iter().partition(|id| self.stands_in(id));
-        let mut available = Vec::new();
-        for providers in [others, stand_ins] {
-            if !available.is_empty() {
-                break;
-            }
-            for provider in providers {
-                available.extend(self.models(&provider).await?.0);
+        match self.models_of(&others).await {
+            Ok(available) if available.is_empty() => self.models_of(&stand_ins).await,
+            // Better one of those than nothing because of somebody else's code.
+            Err(error) => match self.models_of(&stand_ins).await {
+                Ok(available) if !available.is_empty() => Ok(available),
+                _ => Err(error),
+            },
+            available => available,
+        }
+    }
+
+    /// The models of several providers. One that cannot be asked keeps no others away.
+    ///
+    /// # Errors
+    /// When there are none, and one of them cannot be asked.
+    pub(super) async fn models_of(&self, providers: &[String]) -> Result<Vec<Model>, Error> {
+        let (mut all, mut failure) = (Vec::new(), None);
+        for provider in providers {
+            match self.models(provider).await {
+                Ok((models, _)) => all.extend(models),
+                Err(error) => {
+                    tracing::warn!(target: "pliant::models", %provider, %error, "cannot be asked for its models");
+                    failure.get_or_insert(error);
+                }
             }
         }
-        Ok(available)
+        match failure.filter(|_| all.is_empty()) {
+            Some(error) => Err(error),
+            None => Ok(all),
+        }
     }
 
     /// Whether the provider is there for those who have no other.

@@ -27,24 +27,37 @@ pub struct ModelChoice {
 /// Why no model was found.
 #[derive(Debug, ThisError)]
 pub enum ModelError {
+    /// No provider has that id.
     #[error(
         "There is no provider \"{0}\". `pliant --list-models` shows which there are; your own go into models.json."
     )]
     UnknownProvider(String),
+    /// No model has that name.
     #[error("No model matches \"{0}\". `pliant --list-models` shows the usable ones.")]
     NoMatch(String),
+    /// No provider works as things are.
     #[error(
         "No provider can be used. Set a provider's key variable, or add a provider to models.json."
     )]
     NothingUsable,
+    /// The name fits more than one.
     #[error("\"{wish}\" matches several models: {found}. Name one as provider/id.")]
-    Ambiguous { wish: String, found: String },
+    Ambiguous {
+        /// What was asked for.
+        wish: String,
+        /// Those that fit.
+        found: String,
+    },
+    /// The provider offers nothing.
     #[error("The provider \"{0}\" has no models. Add some to models.json.")]
     Empty(String),
+    /// A provider was named and no model, and it offers several.
     #[error("--provider needs --model: name a model of \"{0}\".")]
     ProviderAlone(String),
+    /// The file that may define it cannot be used.
     #[error("{0}")]
     BrokenFile(String),
+    /// A provider could not be asked.
     #[error("{0}")]
     Failed(#[from] Error),
 }
@@ -74,6 +87,21 @@ impl Catalog {
                 Err(ModelError::BrokenFile(broken.to_owned()))
             }
             (result, _) => result,
+        }
+    }
+
+    /// The same, but a model that its provider does not list is taken at the user's word: new ones are
+    /// not listed for a while.
+    ///
+    /// # Errors
+    /// As [`Catalog::choose`].
+    pub async fn choose_or_believe(&self, wish: &ModelWish) -> Result<ModelChoice, ModelError> {
+        match (self.choose(wish).await, &wish.model) {
+            (Err(ModelError::NoMatch(part)), Some(pattern)) => {
+                let unlisted = self.unlisted(wish.provider.as_deref(), pattern).await?;
+                unlisted.ok_or(ModelError::NoMatch(part))
+            }
+            (found, _) => found,
         }
     }
 
@@ -111,12 +139,18 @@ impl Catalog {
             .into_iter()
             .filter(|id| self.usable(id))
             .partition(|id| self.keyless(id));
+        let mut failure = None;
         for provider in keyed.iter().chain(&keyless) {
-            if let Some(model) = self.models(provider).await?.0.into_iter().next() {
-                return Ok(ModelChoice { model, level: None });
+            match self.models_of(std::slice::from_ref(provider)).await {
+                Ok(models) => {
+                    if let Some(model) = models.into_iter().next() {
+                        return Ok(ModelChoice { model, level: None });
+                    }
+                }
+                Err(error) => drop(failure.get_or_insert(error)),
             }
         }
-        Err(ModelError::NothingUsable)
+        Err(failure.map_or(ModelError::NothingUsable, ModelError::from))
     }
 
     async fn first_of(&self, provider: &str) -> Result<ModelChoice, ModelError> {
@@ -137,9 +171,7 @@ impl Catalog {
             return Ok(choice);
         }
         // A model id may hold a colon itself, so the level is split off only when the whole is none.
-        let split = pattern
-            .rsplit_once(':')
-            .and_then(|(id, level)| Some((id, ThinkingLevel::parse(level)?)));
+        let split = with_level(pattern);
         if let Some((id, level)) = split
             && let Some(choice) = self.exact(provider, id, Some(level)).await?
         {
@@ -147,6 +179,40 @@ impl Catalog {
         }
         let (part, level) = split.map_or((pattern, None), |(id, level)| (id, Some(level)));
         self.fuzzy(provider, part, level).await
+    }
+
+    /// A model that its provider does not list: like the first that it lists, but for the id.
+    async fn unlisted(
+        &self,
+        provider: Option<&str>,
+        pattern: &str,
+    ) -> Result<Option<ModelChoice>, ModelError> {
+        let split = with_level(pattern);
+        let (id, level) = split.map_or((pattern, None), |(id, level)| (id, Some(level)));
+        let (provider, id) = match provider {
+            Some(provider) => (provider.to_owned(), id),
+            None => {
+                let named = self.providers().into_iter().filter_map(|provider| {
+                    let id = id.strip_prefix(provider.as_str())?.strip_prefix('/')?;
+                    Some((provider, id))
+                });
+                let longest = named.max_by_key(|(provider, _)| provider.len());
+                match longest.filter(|(_, id)| !id.is_empty()) {
+                    Some(named) => named,
+                    None => return Ok(None),
+                }
+            }
+        };
+        let Some(like) = self.known(&provider).await?.into_iter().next() else {
+            return Ok(None);
+        };
+        let model = Model {
+            id: id.to_owned(),
+            name: id.to_owned(),
+            reasoning: like.reasoning || level.is_some(),
+            ..like
+        };
+        Ok(Some(ModelChoice { model, level }))
     }
 
     /// `provider/id` with the longest provider that matches, or an id.
@@ -241,10 +307,11 @@ impl Catalog {
     }
 
     async fn all(&self) -> Result<Vec<Model>, ModelError> {
-        let mut all = Vec::new();
-        for provider in self.providers() {
-            all.extend(self.models(&provider).await?.0);
-        }
-        Ok(all)
+        Ok(self.models_of(&self.providers()).await?)
     }
+}
+
+fn with_level(pattern: &str) -> Option<(&str, ThinkingLevel)> {
+    let (id, level) = pattern.rsplit_once(':')?;
+    Some((id, ThinkingLevel::parse(level)?))
 }

@@ -80,34 +80,54 @@ pub enum Passage {
 /// Why a prompt is refused. The session is as before (P4).
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PromptError {
+    /// A run is active, and the prompt does not say what to do then.
     #[error(
         "The agent is at work. Send the prompt as \"steer\" (before its next request) or as \"followUp\" (when it would stop)."
     )]
     Busy,
+    /// The session is being compacted.
     #[error("The conversation is being compacted. Send the prompt when that has ended.")]
     Compacting,
+    /// The session moves to another place of its tree.
     #[error(
         "The session is moving to another place of its tree. Send the prompt when it is there."
     )]
     Navigating,
+    /// The session has ended.
     #[error("The session has ended. Open it again to go on with it.")]
     Closed,
+    /// A command runs at once or not at all.
     #[error(
         "The command /{name} cannot wait in a queue. Send it as a prompt; it then runs at once."
     )]
-    Command { name: String },
+    Command {
+        /// Without the slash.
+        name: String,
+    },
+    /// It was stopped on its way.
     #[error(
         "The prompt was stopped while \"{extension}\" still worked on it, so it was not sent. Send it again."
     )]
-    Stopped { extension: String },
+    Stopped {
+        /// Who worked on it.
+        extension: String,
+    },
+    /// Nothing was said.
     #[error("The prompt is empty. Say what you want done.")]
     Empty,
+    /// No model is selected.
     #[error(
         "No model is selected. Name one with --provider and --model; `pliant --list-models` shows the usable ones."
     )]
     NoModel,
+    /// The model needs a key that nobody has.
     #[error("There is no key for the provider \"{provider}\". {advice}")]
-    NoKey { provider: String, advice: String },
+    NoKey {
+        /// Whose key is missing.
+        provider: String,
+        /// Where it could be.
+        advice: String,
+    },
 }
 
 /// What the stages look at.

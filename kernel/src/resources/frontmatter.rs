@@ -30,8 +30,10 @@ pub struct Document {
 /// Why a file cannot be taken apart; reads on after "because".
 #[derive(Debug, Error)]
 pub enum DocumentError {
+    /// The file cannot be read.
     #[error("it cannot be read: {0}")]
     Read(#[from] io::Error),
+    /// The front matter makes no sense.
     #[error("its front matter is not valid YAML: {what} (line {line})")]
     Yaml {
         /// The parser's reason.
@@ -39,6 +41,7 @@ pub enum DocumentError {
         /// Of the file.
         line: usize,
     },
+    /// The front matter is no front matter.
     #[error("its front matter is larger than {} KB", FIELDS_LIMIT >> 10)]
     TooLarge,
 }

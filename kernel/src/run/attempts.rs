@@ -78,7 +78,7 @@ impl<H: RunHost> RunDriver<'_, H> {
         Ok(waited)
     }
 
-    /// Whether the user lets that time pass.
+    /// Whether the user lets that time pass. He may give up the attempt alone.
     async fn waits(&self, delay: Duration, given_up: &CancellationToken) -> bool {
         tokio::select! {
             biased;

@@ -70,21 +70,28 @@ pub fn is_overflow(text: &str) -> bool {
 }
 
 /// Patterns as data, compiled when a failure is first looked at.
-struct Patterns {
+pub(super) struct Patterns {
     sources: &'static [&'static str],
     compiled: OnceLock<RegexSet>,
 }
 
 impl Patterns {
-    const fn of(sources: &'static [&'static str]) -> Self {
+    pub(super) const fn of(sources: &'static [&'static str]) -> Self {
         Self {
             sources,
             compiled: OnceLock::new(),
         }
     }
+
+    /// All of them are patterns.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        matches(self, "");
+        assert_eq!(self.compiled.get().unwrap().len(), self.sources.len());
+    }
 }
 
-fn matches(patterns: &Patterns, text: &str) -> bool {
+pub(super) fn matches(patterns: &Patterns, text: &str) -> bool {
     let compiled = patterns.compiled.get_or_init(|| {
         RegexSetBuilder::new(patterns.sources)
             .case_insensitive(true)
@@ -96,7 +103,7 @@ fn matches(patterns: &Patterns, text: &str) -> bool {
 }
 
 /// Wordings of plans, quotas and bills: the same request would be refused again.
-static EXHAUSTED: Patterns = Patterns::of(&[
+pub(super) static EXHAUSTED: Patterns = Patterns::of(&[
     "GoUsageLimitError|FreeUsageLimitError|Monthly usage limit reached",
     "available balance|insufficient_quota|out of budget|quota exceeded|billing",
     "subscription_sharing_(usage|workplace_individual_usage)_limit_exceeded",
@@ -104,10 +111,11 @@ static EXHAUSTED: Patterns = Patterns::of(&[
 ]);
 
 /// The service wants to be left alone for longer than anybody waits (`providers.md` §7.1).
-static TOO_LONG: Patterns = Patterns::of(&[r"server requested [\d.]+s retry delay \(max:"]);
+pub(super) static TOO_LONG: Patterns =
+    Patterns::of(&[r"server requested [\d.]+s retry delay \(max:"]);
 
 /// Wordings of load, gateways, networks and cut streams.
-static TRANSIENT: Patterns = Patterns::of(&[
+pub(super) static TRANSIENT: Patterns = Patterns::of(&[
     // Load and status.
     "overloaded|server_busy|servers are currently busy|currently experiencing high demand",
     "model is at capacity|rate.?limit|too many requests|throttl",
@@ -165,11 +173,8 @@ mod tests {
 
     #[test]
     fn every_pattern_is_a_pattern() {
-        for patterns in [&EXHAUSTED, &TOO_LONG, &TRANSIENT, &OVERFLOW, &THROTTLED] {
-            matches(patterns, "");
-            let compiled = patterns.compiled.get().unwrap();
-            assert_eq!(compiled.len(), patterns.sources.len());
-        }
+        let all = [&EXHAUSTED, &TOO_LONG, &TRANSIENT, &OVERFLOW, &THROTTLED];
+        all.iter().for_each(|patterns| patterns.check());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use pliant_sdk::provider::StreamOptions;
 use pliant_sdk::{Error, Event, Model};
 use tokio_util::sync::CancellationToken;
 
+use super::advice::{advice, ended};
 use super::{RetryPolicy, RunHost, Selection, hooks, route};
 use crate::agent::Answer;
 use crate::compaction::summarize;
@@ -19,6 +20,8 @@ use crate::tree::{EntryBody, Ids, UsageEntry};
 
 /// Events of an answer that are taken, and thrown away, at once.
 const BATCH: usize = 256;
+
+const ANOTHER_MODEL: &str = "Try again, or choose another model.";
 
 /// What a summary is for.
 #[derive(Debug, Clone, Copy)]
@@ -97,7 +100,10 @@ impl<'a, H: RunHost> Summarizer<'a, H> {
             hooks::announce(self.host, Event::SummarizationRetryFinished).await;
         }
         let answer = answer.ok_or(NoSummary::Aborted)?;
-        summarize::accepted(&answer).map_err(NoSummary::Failed)
+        summarize::accepted(&answer).map_err(|reason| {
+            let advice = advice(&answer).unwrap_or(ANOTHER_MODEL);
+            NoSummary::Failed(format!("{} {advice}", ended(&reason)))
+        })
     }
 
     /// What was paid for nothing stays in the session's sum (S2.3): an entry that no model sees.

@@ -55,6 +55,7 @@ pub struct Cycled {
 /// Why a model is not selected.
 #[derive(Debug, ThisError)]
 pub enum SelectError {
+    /// The model needs a key that nobody has.
     #[error("{model} is not selected, because no key for \"{provider}\" is known. {advice}")]
     NoKey {
         /// `provider/id`.
@@ -64,6 +65,7 @@ pub enum SelectError {
         /// What to do.
         advice: String,
     },
+    /// It cannot be stored or kept.
     #[error("{0}")]
     Failed(#[from] Error),
 }

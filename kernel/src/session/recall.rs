@@ -8,7 +8,7 @@ use pliant_sdk::{Error, Model};
 
 use super::model::{append_level, append_model};
 use super::{Session, Shared, lock};
-use crate::tree::{ModelRef, SessionTree, Settings};
+use crate::tree::{Entry, EntryKind, ModelRef, SessionTree, Settings};
 
 /// The model that a branch implies (V9): the one of the last change or answer; but answers of physical
 /// models leave a virtual model selected.
@@ -27,7 +27,9 @@ pub(super) fn record_start(
     level: ThinkingLevel,
 ) -> Result<(), Error> {
     let Some(model) = model else { return Ok(()) };
-    let is_new = tree.entries().is_empty();
+    // A name may have been given before anything else.
+    let is_name = |entry: &Arc<Entry>| entry.kind() == EntryKind::SessionInfo;
+    let is_new = tree.entries().iter().all(is_name);
     if is_new {
         append_model(tree, model)?;
     }

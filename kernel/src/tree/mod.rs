@@ -3,6 +3,49 @@
 //!
 //! An append writes first and then changes the tree, so a failed one changes nothing (S12). Bodies
 //! are read from their lines when somebody asks; opening a file reads only ids, parents and types.
+//!
+//! It needs no agent: programs that read, write or convert sessions use it alone.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use pliant_kernel::tree::{CustomEntry, EntryBody, Ids, SessionTree, list, session_dir};
+//! use pliant_sdk::Message;
+//! use pliant_sdk::message::{AssistantMessage, Content};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let home = tempfile::tempdir()?;
+//! # let (cwd, agent_dir) = (home.path(), home.path().join("agent"));
+//! let folder = session_dir(&agent_dir, cwd);
+//! let mut tree = SessionTree::create(&folder, cwd, None, Ids::system());
+//! let question = tree.append_message(Arc::new(Message::user("What is 2 + 2?", 0)))?;
+//! let question = question.id().clone();
+//! let answer = AssistantMessage {
+//!     content: vec![Content::text("4")],
+//!     ..AssistantMessage::default()
+//! };
+//! tree.append_message(Arc::new(Message::Assistant(answer)))?;
+//! // Every kind of entry is appended so; this one is seen by no model.
+//! tree.append(EntryBody::Custom(CustomEntry {
+//!     custom_type: "source".into(),
+//!     ..CustomEntry::default()
+//! }))?;
+//! tree.set_name("Sums")?;
+//! // What comes next follows the question, beside the answer.
+//! tree.branch(&question)?;
+//! assert_eq!(tree.context().len(), 1);
+//! assert_eq!(tree.nodes().roots.len(), 1);
+//! // Until it is closed, nobody else writes to the file.
+//! tree.close();
+//!
+//! let listed = list(&folder);
+//! assert_eq!(listed[0].name.as_deref(), Some("Sums"));
+//! let again = SessionTree::open(&listed[0].path, cwd, Ids::system())?;
+//! assert_eq!(again.entries().len(), 4);
+//! assert_eq!(again.projection().messages().len(), 2);
+//! # Ok(())
+//! # }
+//! ```
 
 mod body;
 mod entry;

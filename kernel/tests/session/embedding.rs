@@ -9,8 +9,11 @@ use pliant_kernel::models::ModelWish;
 use pliant_kernel::run::NavigateOptions;
 use pliant_kernel::session::{BashOptions, Direction, SelectOptions, Session};
 use pliant_kernel::tree::{EntryId, Position};
-use pliant_kernel::{BuildError, Builder, OpenOptions, Prompt, Runtime, SessionChoice};
+use pliant_kernel::{
+    BuildError, Builder, Environment, OpenOptions, Prompt, Runtime, SessionChoice,
+};
 use pliant_sdk::message::ThinkingLevel;
+use pliant_sdk::provider::{Provider, ProviderSpec};
 use pliant_sdk::{Event, Model, Plugin};
 use serde_json::json;
 
@@ -90,6 +93,43 @@ async fn settings_and_tools_of_the_program_stand_over_those_of_files_and_plugins
     assert_eq!(result_texts(&session), [("mine".to_owned(), false)]);
     assert!(session.system_prompt().contains("Speak like a clock."));
     assert_eq!(session.file(), None);
+}
+
+/// A service whose key is in a variable that every process has.
+struct Keyed;
+
+impl Provider for Keyed {
+    fn spec(&self) -> ProviderSpec {
+        ProviderSpec {
+            name: "keyed".into(),
+            env: vec!["PATH".into()],
+            ..ProviderSpec::default()
+        }
+    }
+
+    fn models(&self) -> Vec<Model> {
+        Vec::new()
+    }
+}
+
+#[tokio::test]
+async fn only_what_the_program_gives_is_a_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let new = || {
+        scripted(dir.path(), &Script::default())
+            .session(SessionChoice::InMemory)
+            .plugin("keyed", Plugin::new().provider(Keyed))
+    };
+    let variables = Environment::new([("PATH", "a key")], None);
+    for (builder, usable) in [
+        (new(), false),
+        (new().environment(variables), true),
+        (new().api_key("keyed", "a key"), true),
+        (new().api_key("another", "a key"), false),
+    ] {
+        let runtime = builder.build().await.unwrap();
+        assert_eq!(runtime.kernel().catalog().usable("keyed"), usable);
+    }
 }
 
 #[tokio::test]
@@ -221,6 +261,7 @@ fn all_futures_may_move_between_threads() {
         sent(session.set_name(""));
         sent(session.append(String::new(), None));
         sent(session.stats());
+        sent(session.export_html(None));
         sent(session.context_usage());
         sent(session.close(""));
     }

@@ -13,6 +13,7 @@ mod ui;
 use std::fs::File;
 use std::io::Write;
 
+use pliant_kernel::run::advice;
 use pliant_kernel::session::Subscription;
 use pliant_sdk::Event;
 use pliant_sdk::message::{Message, StopReason};
@@ -26,10 +27,16 @@ pub fn failure_of(message: &Message) -> Option<String> {
     let answer = message.as_assistant()?;
     let text = answer.error_message.as_deref().unwrap_or_default();
     match answer.stop_reason {
-        StopReason::Error => Some(format!(
-            "The model {} of {} failed: {text}",
-            answer.model, answer.provider
-        )),
+        StopReason::Error => {
+            let (model, provider) = (&answer.model, &answer.provider);
+            Some(match advice(answer) {
+                None => format!("The model {model} of {provider} failed: {text}"),
+                Some(advice) => format!(
+                    "The model {model} of {provider} failed: {} {advice}",
+                    say::ended(text)
+                ),
+            })
+        }
         StopReason::Aborted => Some("The request was aborted.".to_owned()),
         StopReason::Length => {
             Some("The answer is cut off: the model hit its output limit.".to_owned())

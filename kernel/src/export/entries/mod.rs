@@ -98,9 +98,10 @@ pub(super) fn link(out: &mut Html, id: &EntryId) {
 impl Told<'_> {
     /// Opens the entry's element and writes its head: who, what is known of it, when.
     fn open(&self, out: &mut Html, class: &'static str, who: &'static str) {
-        out.raw("<article class=\"entry ")
-            .raw(class)
-            .raw("\" id=\"");
+        out.raw("<article class=\"entry ").raw(class);
+        let marked = self.label.is_some() || self.is_leaf;
+        out.raw(if marked { " marked" } else { "" });
+        out.raw("\" id=\"");
         anchor(out, self.entry.id());
         out.raw("\"><header><a class=\"who\" href=\"#");
         anchor(out, self.entry.id());

@@ -289,6 +289,8 @@ impl Running {
                     0
                 }
                 Step::Lost(cause) => {
+                    self.tree.kill();
+                    self.phase = Phase::Over;
                     return Some(Err(Error::new(
                         code::IO,
                         format!("The exit of the process could not be seen: {cause}."),

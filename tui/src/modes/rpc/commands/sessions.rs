@@ -54,8 +54,10 @@ pub(super) const COMMANDS: &[Entry] = &[
     long("export_html", |call| {
         Box::pin(async move {
             let path: Option<PathBuf> = call.fields().optional("outputPath")?;
+            let path = path.filter(|path| !path.as_os_str().is_empty());
             let written = call.session().export_html(path.as_deref()).await;
-            Data::of(&json!({"path": written.map_err(said)?}))
+            let path = written.map_err(said)?.display().to_string();
+            Data::of(&json!({ "path": path }))
         })
     }),
 ];
