@@ -89,39 +89,37 @@ async fn read(
     let mut events = vec![StreamEvent::Start];
     out.send_all(&mut events).await?;
     let mut decoder = Decoder::new();
-    let mut decoded = Vec::new();
-    let mut at_end = false;
     // What came before the first event; a service that sends no stream sends nothing else.
     let mut unheard = Some(Vec::new());
+    let mut at_end = false;
     while !at_end {
-        match response.body.next().await {
+        let taken = match response.body.next().await {
             Some(Ok(bytes)) => {
-                if let Err(error) = decoder.push(&bytes, &mut decoded) {
-                    return Ok(answer.fail(error.to_string()));
-                }
                 if let Some(unheard) = &mut unheard {
                     let room = MAX_ERROR_BYTES.saturating_sub(unheard.len());
                     unheard.extend_from_slice(&bytes[..bytes.len().min(room)]);
                 }
+                take(&mut decoder, &bytes, &mut answer, &mut events)
             }
             Some(Err(error)) => return failed_by(error, |text| answer.fail(text)),
             None => {
-                // An event without its blank line counts too.
-                let _ = decoder.finish(&mut decoded);
                 at_end = true;
-            }
-        }
-        if !decoded.is_empty() {
-            unheard = None;
-        }
-        for event in decoded.drain(..) {
-            match answer.take(event.event.as_deref(), &event.data, &mut events) {
-                Ok(Step::Continue) => {}
-                Ok(Step::Done) => at_end = true,
-                Err(text) => {
-                    out.send_all(&mut events).await?;
-                    return Ok(answer.fail(text));
+                // An event without its blank line counts too.
+                match decoder.finish_lent() {
+                    (Some(last), _) => answer.take(last.event, last.data, &mut events).map(Some),
+                    (None, _) => Ok(None),
                 }
+            }
+        };
+        match taken {
+            Ok(None) => {}
+            Ok(Some(step)) => {
+                unheard = None;
+                at_end |= step == Step::Done;
+            }
+            Err(text) => {
+                out.send_all(&mut events).await?;
+                return Ok(answer.fail(text));
             }
         }
         out.send_all(&mut events).await?;
@@ -133,6 +131,21 @@ async fn read(
     let message = answer.finish(&mut events);
     out.send_all(&mut events).await?;
     Ok(message)
+}
+
+/// Takes the events that some bytes complete, and answers what the last one led to, if there was one.
+fn take(
+    decoder: &mut Decoder,
+    bytes: &[u8],
+    answer: &mut Answer,
+    events: &mut Vec<StreamEvent>,
+) -> Result<Option<Step>, String> {
+    let mut frames = decoder.frames(bytes);
+    let mut step = None;
+    while let Some(frame) = frames.next().map_err(|error| error.to_string())? {
+        step = Some(answer.take(frame.event, frame.data, events)?);
+    }
+    Ok(step)
 }
 
 /// A caller that gave up gets no message; any other failure is one.

@@ -128,7 +128,7 @@ impl Answer {
             return Err(failure::of_error(error));
         }
         self.identify(&chunk, sink);
-        let choice = chunk.choices.and_then(|choices| choices.into_iter().next());
+        let choice = chunk.choices.and_then(|choices| choices.0);
         let choice = choice.unwrap_or_default();
         if let Some(raw) = chunk.usage.or(choice.usage) {
             self.count(&raw, sink);

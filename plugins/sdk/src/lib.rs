@@ -70,6 +70,8 @@ pub mod plugin;
 pub mod session;
 
 #[doc(hidden)]
+pub mod crossing;
+#[doc(hidden)]
 pub mod export;
 mod guard;
 mod lenient;
