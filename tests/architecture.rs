@@ -42,6 +42,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("abi_stable", &["plugins/abi"]),
     ("anyhow", &["tui", "tests"]),
     ("clap", &["tui"]),
+    ("clap_complete", &["tui"]),
     ("crossterm", &["tui"]),
     ("ratatui", &["tui"]),
     ("reqwest", &["kernel"]),
@@ -54,16 +55,27 @@ const LIBRARIES: &[(&str, &[&str])] = &[
 const MODULES: &[(&str, &[&str])] = &[
     ("agent", &[]),
     ("tree", &[]),
+    ("export", &["tree"]),
     ("registry", &[]),
     ("textfile", &[]),
-    ("settings", &["textfile"]),
+    ("environment", &[]),
+    ("jsonfile", &["textfile"]),
+    ("settings", &["textfile", "jsonfile"]),
+    ("trust", &["settings", "jsonfile"]),
     ("watch", &[]),
-    ("host", &["registry", "settings"]),
+    ("host", &["registry", "settings", "environment"]),
     ("dylib", &["registry", "host", "settings"]),
     ("resources", &["registry", "textfile", "settings"]),
     (
         "models",
-        &["agent", "registry", "host", "settings", "textfile"],
+        &[
+            "agent",
+            "registry",
+            "host",
+            "settings",
+            "environment",
+            "textfile",
+        ],
     ),
     ("prompt", &["registry", "resources", "settings", "textfile"]),
     ("compaction", &["tree", "agent", "settings"]),
@@ -90,6 +102,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "pipeline",
             "run",
             "compaction",
+            "export",
             "tree",
             "agent",
             "registry",
@@ -115,10 +128,37 @@ const MODULES: &[(&str, &[&str])] = &[
             "prompt",
             "resources",
             "settings",
+            "environment",
+            "trust",
             "dylib",
             "watch",
         ],
     ),
+];
+
+/// What belongs to the process, not to the kernel in it, and the kernel's files that may look at it. All
+/// else is told them (`interfaces.md` §15): several kernels fit one process.
+const OF_PROCESS: &[(&str, &[&str])] = &[
+    // The host's name, where the system has no other way to it.
+    ("env::var(", &["tree/lease/holder.rs"]),
+    ("env::var_os(", &[]),
+    ("env::vars", &["environment.rs"]),
+    ("env::home_dir(", &["environment.rs"]),
+    ("env::args", &[]),
+    ("env::current_dir(", &["boot/builder.rs"]),
+    ("env::current_exe(", &["boot/builder.rs"]),
+    (
+        "env::temp_dir(",
+        &["boot/services.rs", "session/bash/whole.rs"],
+    ),
+    ("env::set_", &[]),
+    ("env::remove_var(", &[]),
+    ("io::stdin(", &[]),
+    ("io::stdout(", &[]),
+    ("io::stderr(", &[]),
+    ("println!(", &[]),
+    ("print!(", &[]),
+    ("process::exit(", &[]),
 ];
 
 /// Words of unfinished work, in two halves: this file is searched too.
@@ -248,6 +288,28 @@ fn nothing_unfinished_is_left_and_no_name_is_empty() {
                     number + 1,
                     line.trim()
                 ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn the_kernel_is_told_what_belongs_to_the_process() {
+    // interfaces §15
+    let root = workspace().join("kernel/src");
+    let mut wrong = Vec::new();
+    for file in rust_files(&root) {
+        let inside = file.strip_prefix(&root).expect("the file is in the kernel");
+        let shown = inside.display().to_string();
+        let source = read(&file);
+        let is_test = inside.iter().any(|part| stem(Path::new(part)) == "tests");
+        let code = source.split("#[cfg(test)]\nmod tests {").next();
+        let code = code.filter(|_| !is_test).unwrap_or_default();
+        for (word, allowed) in OF_PROCESS {
+            let used = code.lines().find(|line| has_word(line, word));
+            if let Some(line) = used.filter(|_| !allowed.contains(&shown.as_str())) {
+                wrong.push(format!("{shown}: {}", line.trim()));
             }
         }
     }

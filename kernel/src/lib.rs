@@ -9,8 +9,11 @@
 //! by generations of sources, and reach the world through [`host`] services.
 
 pub mod boot;
+pub mod environment;
+pub mod jsonfile;
 pub mod settings;
 pub mod textfile;
+pub mod trust;
 
 pub mod session;
 
@@ -28,6 +31,8 @@ pub mod resources;
 
 pub mod tree;
 
+pub mod export;
+
 pub mod registry;
 
 pub mod dylib;
@@ -36,4 +41,14 @@ pub mod models;
 
 pub mod host;
 
-pub use boot::{BootError, Kernel, KernelOptions, OpenError, OpenOptions, SessionChoice, WhenHeld};
+pub use boot::{
+    BootError, BuildError, Builder, Kernel, KernelOptions, OpenError, OpenOptions, Runtime,
+    SessionChoice, SessionFolders, WhenHeld,
+};
+pub use environment::Environment;
+pub use host::ui::HostUi;
+pub use pipeline::Prompt;
+pub use session::{Session, Subscription, ToolSelection};
+
+/// The types that plugins and kernel share: messages, events, tools, models.
+pub use pliant_sdk as sdk;

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use pliant_kernel::models::{Credentials, ModelClient, ModelRequest};
+use pliant_kernel::models::{AskedDelay, Credentials, ModelClient, ModelRequest};
 use pliant_kernel::registry::{InProcess, Rank, Registry, Source};
 use pliant_sdk::host::{BoxFuture, ByteStream, Services};
 use pliant_sdk::message::{AssistantMessage, Message};
@@ -125,6 +125,7 @@ async fn check(seed: u64) {
             messages: Arc::new(branch.clone()),
             conversation: Some("c".into()),
             now_ms: 0,
+            asked: AskedDelay::default(),
         };
         let mut answer = client
             .open(

@@ -325,11 +325,6 @@ fn a_key_without_a_model_goes_nowhere() {
 }
 
 #[test]
-fn a_tool_that_nobody_has_is_named() {
-    refused(&["--tools", "raed"], &["raed", "read"]);
-}
-
-#[test]
 fn an_extension_of_the_user_that_cannot_be_loaded_stops_a_run_nobody_watches() {
     // interfaces §1.5: it may be the one that keeps watch
     let home = TempHome::new();

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::signals::{command, send, until};
 
-const GREETING: &str = "pliant, with mock/mock-model. Ctrl-C stops an answer; /compact shortens the conversation; /quit or Ctrl-D ends.\n";
+pub(super) const GREETING: &str = "pliant, with mock/mock-model. Ctrl-C stops an answer; /help lists the commands; /quit or Ctrl-D ends.\n";
 
 /// The binary on a terminal of its own. Dropping it kills it.
 pub(super) struct Talk {
@@ -22,7 +22,7 @@ pub(super) struct Talk {
 }
 
 impl Talk {
-    fn start(home: &TempHome, arguments: &[&str]) -> Self {
+    pub(super) fn start(home: &TempHome, arguments: &[&str]) -> Self {
         Self::with(command(home, arguments))
     }
 
@@ -71,7 +71,7 @@ impl Talk {
 
     /// Waits until what stands on the terminal begins and ends so.
     #[track_caller]
-    fn shows_in_the_end(&self, begins: &str, ends: &str) {
+    pub(super) fn shows_in_the_end(&self, begins: &str, ends: &str) {
         until(&format!("{ends:?}"), || {
             let shown = self.shown.lock().expect("nobody panics with it").clone();
             (shown.starts_with(begins) && shown.ends_with(ends)).then_some(())

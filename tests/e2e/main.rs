@@ -1,11 +1,15 @@
 //! The end-to-end tests: one module per behaviour.
 
 mod abi;
+mod args;
 mod bad_input;
+mod beside_pi;
 mod compaction;
+mod export;
 mod guide;
 mod held;
 mod line;
+mod messages;
 mod model_server;
 mod plugins;
 mod prompt;
@@ -16,6 +20,10 @@ mod retry;
 mod scripts;
 mod session;
 mod session_command;
+mod settings;
 mod signals;
+mod slash;
+mod stdout;
 mod tools;
+mod trust;
 mod unruly;

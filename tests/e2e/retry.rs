@@ -53,3 +53,37 @@ fn the_stream_of_events_tells_the_attempts_and_the_last_failure() {
     assert_eq!(will, [true, true, false]);
     server.finish();
 }
+
+#[test]
+fn a_service_is_asked_again_when_it_wants_to_be_and_not_before() {
+    // providers §7.1
+    let busy = || reply::error(429, "slow down").header("retry-after", "0.25");
+    let server = ModelServer::start([busy(), reply::text("Fine.")]);
+    let home = TempHome::with_model(&server);
+    home.settings(json!({"retry": {"baseDelayMs": 1}}));
+    let output = home.json_prompt("Go on.").run().success();
+    let [start] = &output.events_of("auto_retry_start")[..] else {
+        panic!("one attempt follows")
+    };
+    assert_eq!(start["delayMs"], 250);
+    server.finish();
+}
+
+#[test]
+fn nobody_waits_longer_than_the_settings_allow() {
+    // providers §7.1
+    let long = || reply::error(429, "slow down").header("retry-after", "90");
+    let server = ModelServer::start([long()]);
+    let home = TempHome::with_model(&server);
+    home.settings(json!({"retry": {"baseDelayMs": 1}}));
+    let said = "Server requested 90s retry delay (max: 60s). 429";
+    home.prompt("Go on.").run().failure(&[said]);
+    assert_eq!(server.finish().len(), 1);
+
+    let server = ModelServer::start([reply::error(503, "busy").header("retry-after", "1")]);
+    let home = TempHome::with_model(&server);
+    home.settings(json!({"retry": {"provider": {"maxRetryDelayMs": 500}}}));
+    let said = "Server requested 1s retry delay (max: 1s). 503";
+    home.prompt("Go on.").run().failure(&[said]);
+    assert_eq!(server.finish().len(), 1);
+}

@@ -29,6 +29,8 @@ use serde_json::{Value, json};
 pub mod failures;
 pub mod histories;
 pub mod model_server;
+pub mod recorded;
+pub mod rehearsal;
 pub mod replay;
 pub mod reply;
 pub mod table;
@@ -73,11 +75,24 @@ impl TempHome {
     /// A home whose `models.json` knows the server as provider [`PROVIDER`], and whose settings
     /// turn off what would make a failing test slow.
     pub fn with_model(server: &ModelServer) -> Self {
-        let home = Self::new();
-        home.models(json!({PROVIDER: {
+        Self::with_provider(json!({
             "baseUrl": server.url(), "api": "openai-completions", "apiKey": "test-key",
             "models": [{"id": MODEL}],
-        }}));
+        }))
+    }
+
+    /// The same over anthropic-messages, with a model that can think and costs something.
+    pub fn with_messages_model(server: &ModelServer) -> Self {
+        Self::with_provider(json!({
+            "baseUrl": server.messages_url(), "api": "anthropic-messages", "apiKey": "test-key",
+            "models": [{"id": MODEL, "reasoning": true,
+                "cost": {"input": 1, "output": 2, "cacheRead": 0.5}}],
+        }))
+    }
+
+    fn with_provider(provider: Value) -> Self {
+        let home = Self::new();
+        home.models(json!({PROVIDER: provider}));
         home.settings(json!({"retry": {"enabled": false}}));
         home
     }

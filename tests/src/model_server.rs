@@ -1,4 +1,5 @@
-//! A scripted model behind chat-completions on loopback: threads and sockets, nothing else.
+//! A scripted model on loopback, behind chat-completions and anthropic-messages: threads and sockets,
+//! nothing else.
 //!
 //! Every request is recorded and checked against [`crate::wires`] and [`crate::request_rules`].
 //! What was wrong makes [`ModelServer::finish`], or else the drop of the server, panic: no test can
@@ -19,6 +20,7 @@ use crate::gate::Gate;
 use crate::reply::{self, Ending, Kind, Reply};
 use crate::request_rules::{self as rules, Conversations};
 use crate::wires::openai_completions::{self, Service};
+use crate::wires::{Dialect, anthropic_messages};
 
 /// The one model that the server lists.
 pub const MODEL: &str = "mock-model";
@@ -41,6 +43,8 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     /// JSON, or null.
     pub body: Value,
+    /// The messages in the form of chat-completions, whatever the wire.
+    chat: Vec<Value>,
 }
 
 impl Request {
@@ -50,9 +54,9 @@ impl Request {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The messages of a chat request.
+    /// The messages of a chat request; of anthropic-messages as chat-completions would have them.
     pub fn messages(&self) -> &[Value] {
-        self.body["messages"].as_array().map_or(&[], Vec::as_slice)
+        &self.chat
     }
 
     /// Role and text of every message but the system messages.
@@ -81,12 +85,17 @@ impl Request {
         let tools = self.body["tools"].as_array().map_or(&[][..], Vec::as_slice);
         tools
             .iter()
-            .filter_map(|tool| tool["function"]["name"].as_str())
+            .filter_map(|tool| tool["function"]["name"].as_str().or(tool["name"].as_str()))
             .collect()
     }
 
+    /// The protocol it speaks, if it asks for an answer.
+    pub fn dialect(&self) -> Option<Dialect> {
+        Dialect::at(&self.path).filter(|_| self.method == "POST")
+    }
+
     fn is_chat(&self) -> bool {
-        self.method == "POST" && self.path.ends_with("/chat/completions")
+        self.dialect().is_some()
     }
 }
 
@@ -124,9 +133,14 @@ impl ModelServer {
         })
     }
 
-    /// Base URL for a provider: `http://127.0.0.1:PORT/v1`.
+    /// Base URL for a provider that speaks chat-completions: `http://127.0.0.1:PORT/v1`.
     pub fn url(&self) -> String {
-        format!("http://{}/v1", self.address)
+        format!("{}/v1", self.messages_url())
+    }
+
+    /// Base URL for a provider that speaks anthropic-messages, whose paths bring the version.
+    pub fn messages_url(&self) -> String {
+        format!("http://{}", self.address)
     }
 
     /// The chat requests so far.
@@ -251,7 +265,8 @@ struct Shared {
 struct State {
     script: Script,
     requests: Vec<Request>,
-    conversations: Conversations,
+    /// By wire: a model that takes over is told what others said in its own way.
+    conversations: [Conversations; 2],
     calls_made: usize,
     wrong: Vec<String>,
     history_may_change: bool,
@@ -263,6 +278,7 @@ struct State {
 
 /// What a connection has to send for one chat request.
 struct Turn {
+    dialect: Dialect,
     reply: Reply,
     model: String,
     first_call: usize,
@@ -275,7 +291,7 @@ impl Shared {
             state: Mutex::new(State {
                 script,
                 requests: Vec::new(),
-                conversations: Conversations::default(),
+                conversations: Default::default(),
                 calls_made: 0,
                 wrong: Vec::new(),
                 history_may_change: false,
@@ -325,16 +341,23 @@ impl Shared {
     }
 
     /// Records and checks a chat request, and takes the reply to it.
-    fn turn(&self, request: Request) -> Turn {
+    fn turn(&self, dialect: Dialect, request: Request) -> Turn {
         let mut guard = self.state();
         let state = &mut *guard;
         let number = state.requests.iter().filter(|r| r.is_chat()).count();
-        let mut wrong = openai_completions::check(&request.body, Service::ANY);
+        let mut wrong = match dialect {
+            Dialect::Completions => openai_completions::check(&request.body, Service::ANY),
+            Dialect::Messages => {
+                let mut wrong = anthropic_messages::check(&request.body);
+                wrong.extend(anthropic_messages::alternation(&request.body));
+                wrong
+            }
+        };
         wrong.extend(rules::lead(request.messages()));
         if request.body["stream"] != true {
             wrong.push("it asks for no stream".to_owned());
         }
-        let (conversation, lost) = state.conversations.place(request.messages());
+        let (conversation, lost) = state.conversations[dialect as usize].place(request.messages());
         wrong.extend(lost.filter(|_| !state.history_may_change));
         let reply = state.script.next(&request).unwrap_or_else(|| {
             wrong.push("the script has no reply for it".to_owned());
@@ -354,6 +377,7 @@ impl Shared {
         state.requests.push(request);
         self.changed.notify_all();
         Turn {
+            dialect,
             reply,
             model,
             first_call,
@@ -382,8 +406,8 @@ fn serve(connection: TcpStream, shared: &Shared) -> io::Result<()> {
     let mut to_client = connection.try_clone()?;
     let mut from_client = BufReader::new(connection);
     while let Some(request) = read_request(&mut from_client, &mut to_client)? {
-        if request.is_chat() {
-            send(&shared.turn(request), &mut to_client, shared)?;
+        if let Some(dialect) = request.dialect() {
+            send(&shared.turn(dialect, request), &mut to_client, shared)?;
         } else {
             let lists_models = request.path.ends_with("/models");
             shared.state().requests.push(request);
@@ -420,7 +444,7 @@ fn send(turn: &Turn, client: &mut TcpStream, shared: &Shared) -> io::Result<()> 
     }
     let head = head_of(200, "text/event-stream", &reply.headers);
     client.write_all((head + "transfer-encoding: chunked\r\n\r\n").as_bytes())?;
-    let events = reply.stream(&turn.model, turn.first_call);
+    let events = reply.stream(turn.dialect, &turn.model, turn.first_call);
     for (at, event) in events.iter().enumerate() {
         if at > 0 {
             wait_at(reply, at, shared)?;
@@ -445,7 +469,8 @@ fn send(turn: &Turn, client: &mut TcpStream, shared: &Shared) -> io::Result<()> 
         if at + 1 == events.len() {
             // Before the client can know the end, and ask again.
             let said = reply.said(turn.first_call);
-            shared.state().conversations.said(turn.conversation, said);
+            let mut state = shared.state();
+            state.conversations[turn.dialect as usize].said(turn.conversation, said);
         }
         write!(client, "{:x}\r\n{event}\r\n", event.len())?;
     }
@@ -518,6 +543,7 @@ fn read_request(
         path,
         headers,
         body: Value::Null,
+        chat: Vec::new(),
     };
     if request.header("expect").is_some() {
         answers.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
@@ -531,6 +557,11 @@ fn read_request(
         None => Vec::new(),
     };
     request.body = serde_json::from_slice(&body).unwrap_or_default();
+    request.chat = match (request.dialect(), &request.body["messages"]) {
+        (Some(Dialect::Messages), _) => anthropic_messages::as_chat(&request.body),
+        (_, Value::Array(messages)) => messages.clone(),
+        _ => Vec::new(),
+    };
     Ok(Some(request))
 }
 

@@ -1,11 +1,15 @@
 //! What the scripted model says, one value per request: `text("…")`, `tool_call("read", …)`,
-//! `error(529, "…")`. A reply knows its chat-completions form; it does not know sockets.
+//! `error(529, "…")`. A reply knows its chat-completions form, and in `messages` that of
+//! anthropic-messages; it does not know sockets.
+
+mod messages;
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::gate::Gate;
+use crate::wires::Dialect;
 
 /// One answer of the scripted model.
 #[derive(Debug, Clone)]
@@ -105,7 +109,8 @@ pub fn tool_call_text(tool: &str, arguments: &str) -> Reply {
 
 /// An HTTP error with the usual JSON body.
 pub fn error(status: u16, message: &str) -> Reply {
-    let body = json!({"error": {"message": message, "type": "scripted_error"}});
+    let error = json!({"message": message, "type": "scripted_error"});
+    let body = json!({"type": "error", "error": error});
     response(status, "application/json", &body.to_string())
 }
 
@@ -285,17 +290,26 @@ impl Reply {
     }
 
     /// The server-sent events of the stream. Calls are numbered from `first_call` on.
-    pub(crate) fn stream(&self, model: &str, first_call: usize) -> Vec<String> {
-        let parts = match &self.kind {
-            Kind::Parts(parts) => parts,
-            Kind::Raw(stream) => {
-                return stream
-                    .split_inclusive("\n\n")
-                    .map(ToOwned::to_owned)
-                    .collect();
+    pub(crate) fn stream(&self, dialect: Dialect, model: &str, first_call: usize) -> Vec<String> {
+        let mut events = match (&self.kind, dialect) {
+            (Kind::Parts(parts), Dialect::Completions) => self.chunks(parts, model, first_call),
+            (Kind::Parts(parts), Dialect::Messages) => self.messages(parts, model, first_call),
+            (Kind::Raw(stream), _) => {
+                let events = stream.split_inclusive("\n\n");
+                return events.map(ToOwned::to_owned).collect();
             }
-            Kind::Response { .. } | Kind::HangUp | Kind::Silence => return Vec::new(),
+            (Kind::Response { .. } | Kind::HangUp | Kind::Silence, _) => return Vec::new(),
         };
+        // From the end, so that the numbers keep their meaning.
+        let mut garbage: Vec<_> = self.garbage.iter().collect();
+        garbage.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+        for (at, bytes) in garbage {
+            events.insert((*at).min(events.len()), bytes.clone());
+        }
+        events
+    }
+
+    fn chunks(&self, parts: &[Part], model: &str, first_call: usize) -> Vec<String> {
         let mut calls = 0;
         let mut deltas = vec![json!({"role": "assistant", "content": ""})];
         let mut of_calls: Vec<Vec<Value>> = Vec::new();
@@ -334,7 +348,7 @@ impl Reply {
         });
         let usage = self.usage.filter(|_| reason.is_some());
         let usage = usage.map(|usage| chunk(model, json!([]), Some(usage.to_json())));
-        let mut events: Vec<String> = deltas
+        deltas
             .into_iter()
             .map(|delta| json!([{"index": 0, "delta": delta, "finish_reason": null}]))
             .map(|choices| chunk(model, choices, None))
@@ -342,14 +356,7 @@ impl Reply {
             .chain(usage)
             .map(|chunk| format!("data: {chunk}\n\n"))
             .chain(done.then(|| "data: [DONE]\n\n".to_owned()))
-            .collect();
-        // From the end, so that the numbers keep their meaning.
-        let mut garbage: Vec<_> = self.garbage.iter().collect();
-        garbage.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
-        for (at, bytes) in garbage {
-            events.insert((*at).min(events.len()), bytes.clone());
-        }
-        events
+            .collect()
     }
 
     /// How many tools it calls.
@@ -389,6 +396,17 @@ impl Reply {
 pub(crate) struct Said {
     pub(crate) text: String,
     pub(crate) calls: Vec<(String, String, String)>,
+}
+
+/// What a service that speaks anthropic-messages sends in the middle of a stream when it cannot go on; for
+/// [`Reply::garbage_after`].
+pub fn error_event(kind: &str, message: &str) -> String {
+    messages::event(&json!({"type": "error", "error": {"type": kind, "message": message}}))
+}
+
+/// With what the service of anthropic-messages signs the n-th thought of an answer, counted from 0.
+pub fn signature(thought: usize) -> String {
+    format!("c2lnbmVk{thought}")
 }
 
 /// Id of the n-th tool call that a server made, counted from 1.

@@ -1,5 +1,5 @@
-//! Opening a session that another process may have: at a terminal the user is asked what to do, else
-//! the options say it, or it fails (`kernel.md` S18).
+//! Opening a session that another process may have, or that is pi's: at a terminal the user is asked
+//! what to do, else the options say it, or it fails (`kernel.md` S18).
 
 use std::io::{BufRead, Write};
 
@@ -27,6 +27,9 @@ pub async fn open(kernel: &Kernel, options: OpenOptions, mode: Mode) -> anyhow::
     };
     let held = match kernel.open_session(first).await {
         Err(OpenError::Tree(error @ TreeError::Held { .. })) => error,
+        Err(error @ OpenError::OfPi { .. }) if mode == Mode::Line => {
+            return fork_of_pi(kernel, options, error).await;
+        }
         opened => return Ok(opened?),
     };
     let TreeError::Held { path, .. } = &held else {
@@ -52,6 +55,31 @@ pub async fn open(kernel: &Kernel, options: OpenOptions, mode: Mode) -> anyhow::
         ..options
     };
     Ok(kernel.open_session(options).await?)
+}
+
+/// A session of pi that was named by its id is not written to; a copy is offered.
+async fn fork_of_pi(
+    kernel: &Kernel,
+    options: OpenOptions,
+    error: OpenError,
+) -> anyhow::Result<Session> {
+    let OpenError::OfPi { file, .. } = &error else {
+        return Err(error.into());
+    };
+    say::warning(&error);
+    let mut out = std::io::stdout().lock();
+    write!(out, "Copy it to this directory and go on there? [y/N] ")?;
+    out.flush()?;
+    drop(out);
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line)?;
+    if !matches!(line.trim().to_lowercase().as_str(), "y" | "yes") {
+        bail!("The session was not opened.");
+    }
+    let session = SessionChoice::ForkOf(file.display().to_string());
+    Ok(kernel
+        .open_session(OpenOptions { session, ..options })
+        .await?)
 }
 
 enum Choice {

@@ -1,80 +1,198 @@
 //! From parsed arguments to an exit status: boot, scripts, session, mode.
 
-use std::io::{IsTerminal, Read};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use pliant_kernel::environment::Environment;
 use pliant_kernel::registry::{Generation, Rank, Source};
-use pliant_kernel::{Kernel, KernelOptions, textfile};
+use pliant_kernel::session::Session;
+use pliant_kernel::{Kernel, KernelOptions, OpenOptions, Runtime};
 use pliant_scripts::{Limits, Script, load_extension, shipped_extensions};
+use pliant_sdk::flag::FlagSpec;
 
-use crate::args::{Args, OutputMode};
+use crate::args::{self, Args, Options, OutputMode};
 use crate::held;
 use crate::modes::signals::{OnInterrupt, Signals};
-use crate::modes::{self, Ui};
-use crate::say;
+use crate::modes::{self, Ui, rpc};
+use crate::prompt_input::prompts;
+use crate::stdout::{self, Claimed};
+use crate::{say, trust};
 
 /// Runs what was asked for and answers the exit status.
 ///
 /// # Errors
 /// What stopped it, as a sentence.
-pub async fn run(args: &Args) -> anyhow::Result<u8> {
-    if args.mode == Some(OutputMode::Rpc) {
-        bail!("The RPC mode does not exist yet. Use --mode json, which tells the same events.");
+pub async fn run(mut args: Args) -> anyhow::Result<u8> {
+    let asked = &args.options;
+    if asked.version {
+        return print_version();
     }
-    start_log(args)?;
-    let cwd = working_dir()?;
-    let agent_dir = agent_dir()?;
-    let mut options = KernelOptions::new(cwd, agent_dir.clone());
+    asked.check()?;
+    start_log(asked)?;
+    let mode = mode(asked);
+    let only_told = asked.help || asked.list_models.is_some();
+    let Claimed { input, output } = match mode {
+        Mode::Line if !only_told => stdout::share()?,
+        _ => stdout::claim()?,
+    };
+    let mut options = kernel_options(asked, mode)?;
+    if only_told {
+        return tell(args, options, &output).await;
+    }
+    if mode == Mode::Rpc {
+        return run_rpc(args, options, input, output).await;
+    }
+    options.ui = Arc::new(Ui::of(mode));
+    let kernel = boot(&mut args, options, mode).await?;
+    let prompts = prompts(&args, input)?;
+    if mode != Mode::Line && prompts.is_empty() {
+        say::warning(
+            "There is no prompt, so nothing is asked. Give one: pliant -p \"what you want\".",
+        );
+    }
+    let open = args.options.open_options()?;
+    let session = held::open(&kernel, open.clone(), mode).await?;
+    tell_oddities(&kernel, &session);
+    let on_interrupt = match mode {
+        Mode::Line => OnInterrupt::Tell,
+        Mode::Print | Mode::Json | Mode::Rpc => OnInterrupt::End,
+    };
+    // Until here a signal simply ends the process: there is nothing to store.
+    let signals = listen(on_interrupt)?;
+    match mode {
+        Mode::Print => modes::print::run(&session, prompts, signals, output).await,
+        Mode::Json => modes::json::run(&session, prompts, signals, output).await,
+        Mode::Line | Mode::Rpc => {
+            let runtime = Runtime::new(Arc::new(kernel), session, later(open));
+            modes::line::run(&runtime, prompts, signals).await
+        }
+    }
+}
+
+/// Nothing is loaded for it.
+fn print_version() -> anyhow::Result<u8> {
+    let Claimed { output, .. } = stdout::share()?;
+    modes::tell(&output, concat!("pliant ", env!("CARGO_PKG_VERSION"), "\n"))
+}
+
+/// The help or the models: what is not in order is told, and stops nobody from reading.
+async fn tell(mut args: Args, options: KernelOptions, output: &File) -> anyhow::Result<u8> {
+    let kernel = start(&args.options, options, Mode::Line).await?;
+    if args.options.help {
+        return modes::tell(output, &args::help_of(&flags(&kernel)));
+    }
+    settle(&mut args, &kernel)?;
+    let search = args.options.list_models.as_deref().unwrap_or_default();
+    modes::list_models::run(kernel.catalog(), search, output).await
+}
+
+/// A program on the other side: what it may be asked and told has its place before there is a plugin.
+async fn run_rpc(
+    mut args: Args,
+    mut options: KernelOptions,
+    input: File,
+    output: File,
+) -> anyhow::Result<u8> {
+    if let Some(file) = args.files.first() {
+        bail!(
+            "@{} cannot be attached in RPC mode. Send what it says, or images, with the command \"prompt\".",
+            file.display()
+        );
+    }
+    let setup = rpc::Setup::new(output)?;
+    let records = setup.records();
+    options.ui = setup.ui();
+    options.opened = Arc::new(move |session| records.follow(session.subscribe()));
+    let kernel = boot(&mut args, options, Mode::Rpc).await?;
+    let open = OpenOptions {
+        may_lack_model: true,
+        ..args.options.open_options()?
+    };
+    let session = held::open(&kernel, open.clone(), Mode::Rpc).await?;
+    tell_oddities(&kernel, &session);
+    let signals = listen(OnInterrupt::End)?;
+    setup
+        .run(kernel, session, later(open), input, signals)
+        .await
+}
+
+/// What later sessions are opened with: they have an id and a name of their own.
+fn later(open: OpenOptions) -> OpenOptions {
+    OpenOptions {
+        id: None,
+        name: None,
+        ..open
+    }
+}
+
+fn kernel_options(asked: &Options, mode: Mode) -> anyhow::Result<KernelOptions> {
+    let mut options = KernelOptions::new(working_dir()?, agent_dir()?);
+    options.environment = Environment::of_process();
+    options.trust = trust::policy(asked, mode);
     options.program = std::env::current_exe().ok();
-    options.plugins.clone_from(&args.plugin);
-    options.tools = args.tool_selection();
-    options.resources = args.resource_options();
-    options.api_key.clone_from(&args.api_key);
-    options.ui = Arc::new(Ui::of(mode(args)));
-    if args.api_key.is_some() && args.model.is_none() {
-        bail!("--api-key needs --model: a key goes to one service only. Name the model it is for.");
-    }
+    options.plugins.clone_from(&asked.plugin);
+    options.session_dir.clone_from(&asked.session_dir);
+    options.no_context_files = asked.no_context_files;
+    options.tools = asked.tool_selection();
+    options.resources = asked.resource_options();
+    options.api_key.clone_from(&asked.api_key);
+    Ok(options)
+}
+
+/// The kernel with all that was asked for, and what is odd about it on stderr.
+async fn boot(args: &mut Args, options: KernelOptions, mode: Mode) -> anyhow::Result<Kernel> {
+    let kernel = start(&args.options, options, mode).await?;
+    settle(args, &kernel)?;
+    warn_of_tools(&kernel, &args.options);
+    Ok(kernel)
+}
+
+/// The kernel with its plugins and scripts.
+async fn start(asked: &Options, options: KernelOptions, mode: Mode) -> anyhow::Result<Kernel> {
     let kernel = Kernel::boot(options)?;
     for warning in kernel.warnings() {
         say::warning(warning);
     }
     let mut failures = kernel.failures().to_vec();
-    publish_scripts(&kernel, args, &agent_dir, &mut failures).await?;
-    judge(&failures, mode(args))?;
-    check_tools(&kernel, args)?;
+    publish_scripts(&kernel, asked, &mut failures).await?;
+    judge(&failures, mode)?;
     for diagnostic in kernel.registry().snapshot().diagnostics() {
         say::warning(diagnostic);
     }
-    if let Some(search) = &args.list_models {
-        return modes::list_models::run(kernel.catalog(), search).await;
+    Ok(kernel)
+}
+
+/// Options that extensions declare.
+fn flags(kernel: &Kernel) -> Vec<FlagSpec> {
+    let snapshot = kernel.registry().snapshot();
+    snapshot.flags().map(|flag| flag.spec.clone()).collect()
+}
+
+/// Gives extensions what was typed for their options.
+fn settle(args: &mut Args, kernel: &Kernel) -> anyhow::Result<()> {
+    let given = args.settle_flags(&flags(kernel));
+    for (name, value) in given.map_err(anyhow::Error::msg)? {
+        kernel.flags().set(&name, value);
     }
-    let prompts = prompts(args)?;
-    let mode = mode(args);
-    if mode != Mode::Line && prompts.is_empty() {
-        bail!("There is no prompt. Give one: pliant -p \"what you want\".");
-    }
-    let session = held::open(&kernel, args.open_options()?, mode).await?;
+    Ok(())
+}
+
+fn tell_oddities(kernel: &Kernel, session: &Session) {
     if let Some(problem) = kernel.catalog().error() {
         say::warning(problem);
     }
     for notice in session.notices() {
         say::warning(notice);
     }
-    let on_interrupt = match mode {
-        Mode::Line => OnInterrupt::Tell,
-        Mode::Print | Mode::Json => OnInterrupt::End,
-    };
-    // Until here a signal simply ends the process: there is nothing to store.
-    let signals = Signals::listen(on_interrupt)
-        .map_err(|error| anyhow::anyhow!("Signals cannot be received: {error}."))?;
-    match mode {
-        Mode::Print => modes::print::run(&session, prompts, signals).await,
-        Mode::Json => modes::json::run(&session, prompts, signals).await,
-        Mode::Line => modes::line::run(&session, prompts, signals).await,
-    }
+}
+
+fn listen(on_interrupt: OnInterrupt) -> anyhow::Result<Signals> {
+    let signals = Signals::listen(on_interrupt);
+    signals.map_err(|error| anyhow::anyhow!("Signals cannot be received: {error}."))
 }
 
 /// An extension that is missing may be the one that keeps watch, so where nobody looks, nothing is
@@ -82,7 +200,7 @@ pub async fn run(args: &Args) -> anyhow::Result<u8> {
 fn judge(failures: &[String], mode: Mode) -> anyhow::Result<()> {
     match (failures, mode) {
         ([], _) => Ok(()),
-        ([first, rest @ ..], Mode::Print | Mode::Json) => {
+        ([first, rest @ ..], Mode::Print | Mode::Json | Mode::Rpc) => {
             rest.iter().for_each(say::error);
             bail!("{first}")
         }
@@ -93,21 +211,14 @@ fn judge(failures: &[String], mode: Mode) -> anyhow::Result<()> {
     }
 }
 
-/// A tool list with a name that nobody has is a typing mistake.
-fn check_tools(kernel: &Kernel, args: &Args) -> anyhow::Result<()> {
-    let wanted = args.tool_selection();
-    if wanted.is_mixed() {
-        bail!(
-            "--tools takes either the tools there are to be, or changes of the default ones (+name, -name), not both."
-        );
-    }
+/// A tool list with a name that nobody has may be a typing mistake, or meant for another version.
+fn warn_of_tools(kernel: &Kernel, asked: &Options) {
     let tools = kernel.tool_names();
-    match wanted.unknown(&tools) {
-        Some(name) => bail!(
+    if let Some(name) = asked.tool_selection().unknown(&tools) {
+        say::warning(format_args!(
             "There is no tool \"{name}\". The tools are: {}.",
             tools.join(", ")
-        ),
-        None => Ok(()),
+        ));
     }
 }
 
@@ -120,67 +231,19 @@ pub enum Mode {
     Json,
     /// A prompt, line by line.
     Line,
+    /// Commands on stdin, answers and events on stdout.
+    Rpc,
 }
 
 /// JSON if it was asked for, else print unless somebody sits at a terminal (`interfaces.md` §1.4).
-fn mode(args: &Args) -> Mode {
+fn mode(asked: &Options) -> Mode {
     let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    match args.mode {
+    match asked.mode {
         Some(OutputMode::Json) => Mode::Json,
-        _ if args.print || !terminal => Mode::Print,
+        Some(OutputMode::Rpc) => Mode::Rpc,
+        _ if asked.print || !terminal => Mode::Print,
         _ => Mode::Line,
     }
-}
-
-/// What was piped in, then the messages; the first prompt is both together (`interfaces.md` §1.3).
-fn prompts(args: &Args) -> anyhow::Result<Vec<String>> {
-    let (files, messages) = split_files(&args.messages)?;
-    let mut prompts: Vec<String> = messages;
-    if !files.is_empty() {
-        match prompts.first_mut() {
-            Some(first) => first.insert_str(0, &files),
-            None => prompts.push(files),
-        }
-    }
-    let mut stdin = std::io::stdin();
-    if stdin.is_terminal() {
-        return Ok(prompts);
-    }
-    let mut piped = Vec::new();
-    if let Err(error) = stdin.read_to_end(&mut piped) {
-        bail!("Standard input cannot be read: {error}. Give it a file or </dev/null.");
-    }
-    let piped = String::from_utf8_lossy(&piped);
-    let piped = piped.trim();
-    if !piped.is_empty() {
-        match prompts.first_mut() {
-            Some(first) => first.insert_str(0, piped),
-            None => prompts.push(piped.to_owned()),
-        }
-    }
-    Ok(prompts)
-}
-
-/// The text of `@FILE` arguments, and the messages (`interfaces.md` §1.3). Empty files are skipped.
-fn split_files(words: &[String]) -> anyhow::Result<(String, Vec<String>)> {
-    let (mut files, mut messages) = (String::new(), Vec::new());
-    for word in words {
-        let Some(path) = word.strip_prefix('@') else {
-            messages.push(word.clone());
-            continue;
-        };
-        let text = textfile::read(Path::new(path)).map_err(|error| {
-            anyhow::anyhow!("The file {path} cannot be attached: {error}. Text files can be; images come with a later version.")
-        })?;
-        if !text.is_empty() {
-            let absolute = std::path::absolute(path)?;
-            files.push_str(&format!(
-                "<file name=\"{}\">\n{text}\n</file>\n",
-                absolute.display()
-            ));
-        }
-    }
-    Ok((files, messages))
 }
 
 /// Where the program was started.
@@ -196,37 +259,32 @@ pub fn working_dir() -> anyhow::Result<PathBuf> {
 /// # Errors
 /// When there is no home.
 pub fn agent_dir() -> anyhow::Result<PathBuf> {
-    let set = ["PLIANT_AGENT_DIR", "PLIANT_CODING_AGENT_DIR"]
-        .iter()
-        .find_map(std::env::var_os);
-    let dir = match set.filter(|dir| !dir.is_empty()) {
-        Some(dir) => PathBuf::from(dir),
-        None => match std::env::home_dir() {
-            Some(home) => home.join(".pliant").join("agent"),
-            None => bail!(
-                "There is no home directory. Set PLIANT_AGENT_DIR to a directory for pliant's files."
-            ),
-        },
-    };
-    Ok(std::path::absolute(dir)?)
+    match Environment::of_process().agent_dir() {
+        Some(dir) => Ok(std::path::absolute(dir)?),
+        None => bail!(
+            "There is no home directory. Set PLIANT_AGENT_DIR to a directory for pliant's files."
+        ),
+    }
 }
 
-/// The scripts that ship, the user's own, and those named on the command line, which must load.
+/// The scripts that ship, those of the user and of a trusted project, and those named on the command
+/// line, which must load.
 async fn publish_scripts(
     kernel: &Kernel,
-    args: &Args,
-    agent_dir: &Path,
+    asked: &Options,
     failures: &mut Vec<String>,
 ) -> anyhow::Result<()> {
-    let own = if args.no_extensions {
+    let own = if asked.no_extensions {
         Vec::new()
     } else {
-        scripts_in(&agent_dir.join("extensions"))
+        let (files, problems) = kernel.extension_files("rhai");
+        problems.iter().for_each(say::warning);
+        files
     };
     let shipped = shipped_extensions()
         .into_iter()
         .map(|shipped| Ok(shipped.into()));
-    let scripts = shipped.chain(own.iter().map(|path| Script::read(path, Rank::User)));
+    let scripts = shipped.chain(own.iter().map(|(path, rank)| Script::read(path, *rank)));
     let mut generations = Vec::new();
     for script in scripts.collect::<Vec<_>>() {
         let loaded = match script {
@@ -238,26 +296,11 @@ async fn publish_scripts(
             Err(error) => failures.push(error.to_string()),
         }
     }
-    for path in &args.extension {
+    for path in &asked.extension {
         generations.push(load(kernel, Script::read(path, Rank::CommandLine)?).await?);
     }
     kernel.registry().publish_all(generations);
     Ok(())
-}
-
-/// The Rhai files of a directory, in the order of their names.
-fn scripts_in(directory: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let is_script = |path: &PathBuf| {
-        path.extension()
-            .is_some_and(|extension| extension == "rhai")
-    };
-    let mut paths: Vec<PathBuf> = entries
-        .map(|entry| entry.path())
-        .filter(is_script)
-        .collect();
-    paths.sort();
-    paths
 }
 
 async fn load(kernel: &Kernel, script: Script) -> anyhow::Result<Arc<dyn Generation>> {
@@ -277,8 +320,8 @@ async fn load(kernel: &Kernel, script: Script) -> anyhow::Result<Arc<dyn Generat
 }
 
 /// A log only where one was asked for: stdout and stderr belong to the mode.
-fn start_log(args: &Args) -> anyhow::Result<()> {
-    let Some(path) = &args.log_file else {
+fn start_log(asked: &Options) -> anyhow::Result<()> {
+    let Some(path) = &asked.log_file else {
         return Ok(());
     };
     let file = std::fs::File::create(path).with_context(|| {

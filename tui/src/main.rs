@@ -1,36 +1,48 @@
 //! pliant: parse the command line, boot the kernel, choose the mode, exit.
 
 mod args;
+mod auth_command;
+mod commands;
+mod config_command;
+mod export;
 mod held;
 mod launch;
 mod modes;
+mod pi;
+mod prompt_input;
 mod say;
 mod session_command;
+mod stdout;
+mod trust;
 
 use std::process::ExitCode;
 
-use args::Args;
-use session_command::SessionCommand;
+use anyhow::Context;
+use commands::Asked;
 
 fn main() -> ExitCode {
-    if let Some(command) = SessionCommand::of_process() {
-        return ExitCode::from(status(command.run()));
+    ExitCode::from(status(commands::asked().and_then(perform)))
+}
+
+fn perform(asked: Asked) -> anyhow::Result<u8> {
+    let args = match asked {
+        Asked::Session(command) => return command.run(),
+        Asked::Config(command) => return command.run(),
+        Asked::Auth(command) => return command.run(),
+        Asked::Completions(shell) => return commands::print_completions(shell),
+        Asked::Talk(args) => args,
+    };
+    if let Some(session) = &args.options.export {
+        return export::run(session, args.messages.first());
     }
-    let args = Args::of_process();
-    let runtime = match tokio::runtime::Builder::new_current_thread()
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-    {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            say::error(format_args!("No event loop can be started: {error}."));
-            return ExitCode::FAILURE;
-        }
-    };
-    let status = status(runtime.block_on(launch::run(&args)));
+        .context("No event loop can be started.")?;
+    let status = runtime.block_on(launch::run(*args));
     // A script or plugin that never returns must not keep the process.
     runtime.shutdown_background();
-    ExitCode::from(status)
+    status
 }
 
 /// The exit status; what stopped the program is said.

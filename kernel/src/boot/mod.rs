@@ -1,31 +1,41 @@
 //! The kernel put together: settings, host services, registry, models, plugins. Scripts are
 //! published by the front end, which knows their host.
 
+mod builder;
+mod commands;
 mod open;
+mod project;
 mod replace;
+mod runtime;
 mod select;
 mod services;
 mod sessions;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use thiserror::Error as ThisError;
 
+pub use builder::{BuildError, Builder};
+pub use commands::{Scope, SlashCommand, SlashSource, SourceInfo};
 pub use open::{OpenError, OpenOptions, SessionChoice, WhenHeld};
 pub use replace::Forked;
+pub use runtime::Runtime;
 pub use sessions::{NoSession, SessionFolders};
 
 use services::{host_services, model_asker, plugin_host};
 
 use crate::dylib::{FoundPlugin, LoadError, SearchPath, find_plugins, found_at, open};
+use crate::environment::Environment;
 use crate::host::HostServices;
-use crate::host::actions::{HostUi, NoUi};
+use crate::host::ui::{HostUi, NoUi};
 use crate::models::{Catalog, Credentials, CustomModels, ModelClient};
-use crate::registry::{Kind, Rank, Registry, Source};
+use crate::registry::{FlagValues, Kind, Rank, Registry, Source};
 use crate::resources::{MissingResource, ResourceOptions, Resources};
-use crate::session::{Equipment, ToolSelection};
+use crate::session::{Equipment, Opened, ToolSelection};
 use crate::settings::Settings;
+use crate::trust::TrustPolicy;
 
 /// How a kernel is started.
 pub struct KernelOptions {
@@ -35,16 +45,30 @@ pub struct KernelOptions {
     pub agent_dir: PathBuf,
     /// The running program; plugins are looked for beside it.
     pub program: Option<PathBuf>,
+    /// Where sessions are, instead of where the environment and the settings say.
+    pub session_dir: Option<PathBuf>,
+    /// AGENTS.md and its relatives stay out of the prompt.
+    pub no_context_files: bool,
     /// Plugins named on the command line.
     pub plugins: Vec<PathBuf>,
     /// Which tools; plugins whose tools are not wanted are not loaded.
     pub tools: ToolSelection,
     /// Which skills and prompt templates.
     pub resources: ResourceOptions,
+    /// The variables that count. None do unless they are given: [`Environment::of_process`].
+    pub environment: Environment,
+    /// Whether the project's own files count.
+    pub trust: TrustPolicy,
     /// A key for this process only.
     pub api_key: Option<String>,
+    /// Keys for this process only, by provider.
+    pub keys: HashMap<String, String>,
+    /// Instead of the settings in the files.
+    pub settings: Option<Settings>,
     /// What the front end shows for plugins.
     pub ui: Arc<dyn HostUi>,
+    /// Called with each session before its handlers hear of it.
+    pub opened: Opened,
 }
 
 impl std::fmt::Debug for KernelOptions {
@@ -63,11 +87,18 @@ impl KernelOptions {
             cwd,
             agent_dir,
             program: None,
+            session_dir: None,
+            no_context_files: false,
             plugins: Vec::new(),
             tools: ToolSelection::default(),
             resources: ResourceOptions::default(),
+            environment: Environment::default(),
+            trust: TrustPolicy::default(),
             api_key: None,
+            keys: HashMap::new(),
+            settings: None,
             ui: Arc::new(NoUi),
+            opened: Arc::new(|_| {}),
         }
     }
 }
@@ -86,10 +117,13 @@ pub struct Kernel {
     options: KernelOptions,
     settings: Arc<Settings>,
     registry: Arc<Registry>,
+    flags: Arc<FlagValues>,
     host: Arc<HostServices>,
     catalog: Arc<Catalog>,
     client: Arc<ModelClient>,
     resources: Arc<Resources>,
+    /// Whether the project's own files count.
+    trusted: bool,
     warnings: Vec<String>,
     failures: Vec<String>,
     tools: Vec<String>,
@@ -110,18 +144,22 @@ impl Kernel {
     /// # Errors
     /// [`BootError`].
     pub fn boot(options: KernelOptions) -> Result<Self, BootError> {
-        let (settings, settings_problem) = Settings::load(&options.agent_dir);
-        let mut warnings: Vec<String> = settings_problem.into_iter().collect();
+        let mut warnings = Vec::new();
+        let (settings, trusted) = project::settings(&options, &mut warnings);
         let settings = Arc::new(settings);
         let registry = Arc::new(Registry::default());
-        let (resources, problems) = load_resources(&options, &settings)?;
+        let wanted = project::resource_options(&options, &settings, trusted);
+        let (resources, problems) = Resources::load(&wanted, &options.agent_dir, &options.cwd)?;
         warnings.extend(problems);
 
-        let custom = CustomModels::load(&options.agent_dir);
+        let pi_dir = wanted.home.as_ref().filter(|_| !wanted.no_pi);
+        let pi_dir = pi_dir.map(|home| home.join(".pi/agent"));
+        let custom = CustomModels::load(&options.agent_dir, pi_dir.as_deref());
+        let given = options.api_key.clone();
         let (credentials, problem) =
-            Credentials::load(&options.agent_dir, &custom, options.api_key.clone());
+            Credentials::load(&options.agent_dir, &custom, given, &options.environment);
         warnings.extend(problem);
-        let credentials = Arc::new(credentials);
+        let credentials = Arc::new(credentials.with_keys(&options.keys));
         let Found {
             wanted: found,
             tools,
@@ -129,7 +167,8 @@ impl Kernel {
         } = find(&options)?;
         let mut failures: Vec<String> = problems.iter().map(ToString::to_string).collect();
 
-        let host = host_services(&options, &settings, &registry, &credentials, &found);
+        let flags = Arc::new(FlagValues::default());
+        let host = host_services(&options, &settings, &registry, &credentials, &found, &flags);
         let plugin_host = Arc::new(plugin_host(&options, &settings, &host));
         for plugin in found {
             let named = plugin.rank == Rank::CommandLine;
@@ -155,10 +194,12 @@ impl Kernel {
             options,
             settings,
             registry,
+            flags,
             host,
             catalog: Arc::new(catalog),
             client: Arc::new(client),
             resources: Arc::new(resources),
+            trusted,
             warnings,
             failures,
             tools,
@@ -169,6 +210,12 @@ impl Kernel {
     #[must_use]
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
+    }
+
+    /// What the user gives for the flags of extensions; a front end sets it when these are loaded.
+    #[must_use]
+    pub fn flags(&self) -> &FlagValues {
+        &self.flags
     }
 
     /// Services for sources that a front end brings.
@@ -222,18 +269,9 @@ impl Kernel {
             client: Arc::clone(&self.client),
             settings: Arc::clone(&self.settings),
             ui: Arc::clone(&self.options.ui),
+            opened: Arc::clone(&self.options.opened),
         }
     }
-}
-
-/// Skills and templates; the setting `piCompat.resources` leaves pi's out.
-fn load_resources(
-    options: &KernelOptions,
-    settings: &Settings,
-) -> Result<(Resources, Vec<String>), MissingResource> {
-    let mut wanted = options.resources.clone();
-    wanted.no_pi |= settings.get("piCompat.resources").as_bool() == Some(false);
-    Resources::load(&wanted, &options.agent_dir, &options.cwd)
 }
 
 /// What was found of plugins.

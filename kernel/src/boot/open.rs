@@ -6,15 +6,16 @@ use std::sync::Arc;
 
 use pliant_sdk::Error;
 use pliant_sdk::message::ThinkingLevel;
+use pliant_sdk::virtual_model::VIRTUAL_API;
 use thiserror::Error as ThisError;
 
 use super::sessions::is_path;
-use super::{Kernel, NoSession, SessionFolders};
+use super::{Kernel, KernelOptions, NoSession, SessionFolders};
 use crate::models::{ModelError, ModelWish};
-use crate::prompt::{PromptOptions, context_files};
+use crate::prompt::{PromptFiles, PromptOptions, context_files};
 use crate::run::repair_notice;
 use crate::session::{Session, SessionStart};
-use crate::tree::{self, EntryKind, Ids, Lease, SessionTree, SyncPolicy, TreeError};
+use crate::tree::{self, EntryKind, Ids, Lease, SessionId, SessionTree, SyncPolicy, TreeError};
 
 /// Which conversation a session continues.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -64,6 +65,16 @@ pub enum OpenError {
         cwd: PathBuf,
     },
     #[error(
+        "The session {id} is pi's. Copy it to this directory with --fork {id}, or go on with it in its place with --session {}.",
+        file.display()
+    )]
+    OfPi {
+        /// What was asked for.
+        id: String,
+        /// Its file.
+        file: PathBuf,
+    },
+    #[error(
         "The session belongs to {}, which is not there any more. Restore the directory, or take the conversation to this one with --fork {}.",
         cwd.display(), file.display()
     )]
@@ -83,6 +94,11 @@ pub enum OpenError {
         /// The system's reason.
         error: io::Error,
     },
+    #[error("The id is that of a session already: {}. Choose another one.", path.display())]
+    IdTaken {
+        /// The session.
+        path: PathBuf,
+    },
     #[error("The session is open here already.")]
     OpenHere,
     #[error("{0}")]
@@ -94,10 +110,19 @@ pub enum OpenError {
 pub struct OpenOptions {
     /// Which conversation.
     pub session: SessionChoice,
+    /// Exactly this id: of the session of this directory that is opened, or that begins (S2).
+    pub id: Option<SessionId>,
+    /// Its name from now on.
+    pub name: Option<String>,
     /// What to do where another process has it.
     pub when_held: WhenHeld,
+    /// The session that a new one follows, for its header.
+    pub parent: Option<PathBuf>,
     /// Which model.
     pub model: ModelWish,
+    /// The session opens without a model where none is named and none can be used; prompts are refused
+    /// until one is selected.
+    pub may_lack_model: bool,
     /// The level wanted over the one of the model wish, the branch and the settings.
     pub level: Option<ThinkingLevel>,
     /// Models to choose from and to cycle through, as patterns; `None` = as the settings say.
@@ -135,6 +160,14 @@ impl Kernel {
         } = chosen;
         tree.set_sync(self.sync_policy());
         let mut notices = file_notices(&tree);
+        if let Some(id) = &open.id
+            && open.session == SessionChoice::New
+            && reason != "resume"
+        {
+            notices.push(format!(
+                "No session of this directory has the id {id}; a new one begins with it."
+            ));
+        }
         if open.session == SessionChoice::Continue {
             notices.extend(self.passed_by(file.as_deref()));
         }
@@ -143,23 +176,46 @@ impl Kernel {
         }
         notices.extend(tree.take_notices());
         notices.extend(repair_notice(tree.context()));
-        let choice = self.choose_model(&open, &tree, &mut notices).await?;
-        let level = self.choose_level(&open, &choice, &tree);
+        let choice = match self.choose_model(&open, &tree, &mut notices).await {
+            Err(error) if open.may_lack_model && open.model == ModelWish::default() => {
+                notices.push(error.to_string());
+                None
+            }
+            choice => Some(choice?),
+        };
+        if let Some(choice) = choice
+            .as_ref()
+            .filter(|choice| choice.model.api != VIRTUAL_API)
+        {
+            self.catalog.give_key_to(&choice.model.provider);
+        }
+        let level = match &choice {
+            Some(choice) => self.choose_level(&open, choice, &tree),
+            None => ThinkingLevel::Off,
+        };
         let scope = self.scope_of(&open);
         let is_copy = reason == "fork" && file.is_some();
         let cwd = self.works_in(&tree, file)?;
         if cwd != self.options.cwd {
             notices.push(format!("The session works in {}.", cwd.display()));
         }
+        if let Some(name) = &open.name {
+            tree.set_name(name)?;
+        }
         // A copy of something that cannot go on would only be in the way.
         if is_copy {
             tree.write_out()?;
             notices.extend(tree.take_notices());
         }
+        let agent_dir = &self.options.agent_dir;
+        let files = PromptFiles::read(agent_dir, self.trusted_project(), &mut notices);
         let prompt = PromptOptions {
-            custom: open.system_prompt,
-            addendum: open.append_system_prompt,
-            context_files: context_files(&self.options.agent_dir, &cwd),
+            custom: open.system_prompt.or(files.custom),
+            addendum: open.append_system_prompt.or(files.addendum),
+            context_files: match self.options.no_context_files {
+                true => Vec::new(),
+                false => context_files(agent_dir, &cwd, &mut notices),
+            },
             resources: Arc::clone(&self.resources),
             cwd: cwd.display().to_string(),
         };
@@ -170,7 +226,7 @@ impl Kernel {
         Ok(SessionStart {
             tree,
             cwd,
-            model: Some(choice.model),
+            model: choice.map(|choice| choice.model),
             level,
             scope,
             tools,
@@ -186,20 +242,29 @@ impl Kernel {
         let cwd = &self.options.cwd;
         let folders = self.session_folders();
         let directory = folders.here();
-        let new = |ids| SessionTree::create(&directory, cwd, None, ids);
+        let id = open.id.clone();
+        let of_id = id.as_ref().and_then(|id| folders.with_id(id));
+        let parent = open.parent.as_deref();
+        let new = |ids| SessionTree::create(&directory, cwd, id.clone(), ids).following(parent);
         let path = match &open.session {
             SessionChoice::InMemory => {
-                return Ok(Chosen::new(SessionTree::in_memory(cwd, None, ids)));
+                return Ok(Chosen::new(SessionTree::in_memory(cwd, id, ids)));
             }
-            SessionChoice::New => return Ok(Chosen::new(new(ids))),
+            SessionChoice::New => match of_id {
+                Some(path) => path,
+                None => return Ok(Chosen::new(new(ids))),
+            },
             SessionChoice::Continue => match latest(&folders, cwd) {
                 Some(path) => path,
                 None => return Ok(Chosen::new(new(ids))),
             },
             SessionChoice::ForkOf(name) => {
+                if let Some(path) = of_id {
+                    return Err(OpenError::IdTaken { path });
+                }
                 let source = folders.find(name)?;
                 return Ok(Chosen {
-                    tree: SessionTree::copy_of(&source, &directory, cwd, None, ids)?,
+                    tree: SessionTree::copy_of(&source, &directory, cwd, id, ids)?,
                     reason: "fork",
                     file: Some(source),
                 });
@@ -253,6 +318,12 @@ impl Kernel {
         path: &Path,
         folders: &SessionFolders,
     ) -> Result<(), OpenError> {
+        if folders.is_of_pi(path) {
+            return Err(OpenError::OfPi {
+                id: id.to_owned(),
+                file: path.to_owned(),
+            });
+        }
         if folders.only_of().is_none() && path.parent() == Some(&*folders.here()) {
             return Ok(());
         }
@@ -272,8 +343,18 @@ impl Kernel {
         word.and_then(SyncPolicy::parse).unwrap_or_default()
     }
 
-    pub(super) fn session_folders(&self) -> SessionFolders {
-        SessionFolders::new(&self.options.agent_dir, &self.options.cwd, &self.settings)
+    /// Where sessions are.
+    #[must_use]
+    pub fn session_folders(&self) -> SessionFolders {
+        let KernelOptions {
+            agent_dir,
+            cwd,
+            environment,
+            session_dir,
+            ..
+        } = &self.options;
+        SessionFolders::new(agent_dir, cwd, &self.settings, environment)
+            .or_rather(session_dir.as_deref())
     }
 }
 

@@ -96,6 +96,8 @@ impl Kernel {
         let mut start = self.plan(open, chosen).await?;
         start.previous_file = old.file();
         old.close_for(start.reason, start.tree.path()).await;
+        // Whoever follows both is to hear the end of the one before the beginning of the other.
+        old.end_subscriptions();
         Ok(Session::start(self.equipment(), start).await?)
     }
 

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use pliant_sdk::host::{BoxFuture, Host};
 use pliant_sdk::plugin::CallCtx;
 use pliant_sdk::{Error, Model};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::KernelOptions;
 use crate::dylib::{FoundPlugin, PluginHost, PluginRuntime, Stage};
 use crate::host::{HostServices, KeyRequest};
 use crate::models::{Credentials, ModelAsker};
-use crate::registry::{Kind, Registry, Snapshot};
+use crate::registry::{FlagValues, Kind, Registry, Snapshot};
 use crate::settings::Settings;
 
 /// The services of this process, with the keys that the plugins found and the user's files name.
@@ -23,6 +23,7 @@ pub(super) fn host_services(
     registry: &Arc<Registry>,
     credentials: &Arc<Credentials>,
     found: &[FoundPlugin],
+    flags: &Arc<FlagValues>,
 ) -> Arc<HostServices> {
     let mut keys: Vec<String> = found
         .iter()
@@ -31,6 +32,11 @@ pub(super) fn host_services(
         .collect();
     keys.extend(credentials.variables());
     // Weak: the registry holds the plugins, which hold the services that hold this.
+    let (of_flags, flags) = (Arc::downgrade(registry), Arc::clone(flags));
+    let flag = move |source: &str, name: &str| match of_flags.upgrade() {
+        Some(registry) => flags.of_source(&registry.snapshot(), source, name),
+        None => Value::Null,
+    };
     let (registry, credentials) = (Arc::downgrade(registry), Arc::clone(credentials));
     let key = move |request: KeyRequest| -> BoxFuture<'static, Result<Option<String>, Error>> {
         let KeyRequest { source, provider } = request;
@@ -52,9 +58,11 @@ pub(super) fn host_services(
     };
     Arc::new(HostServices::new(
         Arc::clone(settings),
+        options.environment.clone(),
         options.cwd.clone(),
         keys,
         Box::new(key),
+        Box::new(flag),
     ))
 }
 

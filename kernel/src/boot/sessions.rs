@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error as ThisError;
 
+use crate::environment::Environment;
 use crate::settings::Settings;
-use crate::tree::{self, Found};
+use crate::tree::{self, Found, SessionId};
 
 /// The folders that sessions are in.
 #[derive(Debug, Clone)]
@@ -16,6 +17,8 @@ pub struct SessionFolders {
     agent_dir: PathBuf,
     /// A folder of the user's choice, which several working directories may share.
     own: Option<PathBuf>,
+    /// Pi's directory, whose sessions are listed and found too (`interfaces.md` §3.1).
+    pi_dir: Option<PathBuf>,
 }
 
 /// Why a word names no session.
@@ -30,19 +33,46 @@ pub enum NoSession {
 }
 
 impl SessionFolders {
-    /// The folders for a working directory, which is absolute. `PLIANT_SESSION_DIR` and the setting
+    /// The folders for a working directory, which is absolute. The environment and the setting
     /// `sessionDir` name another one than the usual.
     #[must_use]
-    pub fn new(agent_dir: &Path, cwd: &Path, settings: &Settings) -> Self {
-        let named = ["PLIANT_SESSION_DIR", "PLIANT_CODING_AGENT_SESSION_DIR"];
-        let mut set = named.iter().filter_map(|name| std::env::var(name).ok());
-        let set = set.find(|folder| !folder.is_empty());
-        let set = set.or_else(|| settings.used().session_dir.clone());
+    pub fn new(
+        agent_dir: &Path,
+        cwd: &Path,
+        settings: &Settings,
+        environment: &Environment,
+    ) -> Self {
+        let written = settings.used().session_dir.as_deref();
+        let written = written.filter(|dir| !dir.is_empty());
+        let written = written.map(|dir| environment.at_home(Path::new(dir)));
+        let set = environment.session_dir().or(written);
+        let home = environment.home().filter(|_| settings.reads_pi_sessions());
         Self {
             cwd: cwd.to_owned(),
             agent_dir: agent_dir.to_owned(),
             own: set.map(|folder| cwd.join(folder)),
+            pi_dir: home.map(|home| home.join(".pi/agent")),
         }
+    }
+
+    /// The same, but with this folder in the place of any that was named, if there is one.
+    #[must_use]
+    pub fn or_rather(mut self, folder: Option<&Path>) -> Self {
+        self.own = folder.map(|folder| self.cwd.join(folder)).or(self.own);
+        self
+    }
+
+    /// The file of the session of the working directory whose whole id it is.
+    #[must_use]
+    pub fn with_id(&self, id: &SessionId) -> Option<PathBuf> {
+        let mut files = tree::session_files(&self.here()).into_iter();
+        files.find(|path| {
+            let header = tree::peek(path);
+            header.is_some_and(|header| {
+                let here = self.only_of();
+                header.id == *id && here.is_none_or(|cwd| tree::same_directory(cwd, &header.cwd))
+            })
+        })
     }
 
     /// Where sessions of the working directory are, and new ones go (S1).
@@ -58,24 +88,40 @@ impl SessionFolders {
         self.own.as_ref().map(|_| self.cwd.as_path())
     }
 
-    /// All folders with sessions, that of the working directory first.
+    /// The folders with sessions of the working directory: pliant's, then pi's if there is one.
+    #[must_use]
+    pub fn of_directory(&self) -> Vec<PathBuf> {
+        let of_pi = self.pi_dir.as_deref();
+        let of_pi = of_pi.map(|dir| tree::session_dir(dir, &self.cwd));
+        let here = self.here();
+        let of_pi = of_pi.filter(|folder| *folder != here && folder.is_dir());
+        std::iter::once(here).chain(of_pi).collect()
+    }
+
+    /// All folders with sessions: pliant's, that of the working directory first, then pi's.
     #[must_use]
     pub fn all(&self) -> Vec<PathBuf> {
         let here = self.here();
-        let entries = fs::read_dir(self.agent_dir.join("sessions"));
-        let mut others: Vec<PathBuf> = entries
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| *path != here && path.is_dir())
-            .collect();
-        others.sort();
-        others.insert(0, here);
-        others
+        let others = |dir: &Path| folders_in(&dir.join("sessions"), &here);
+        let of_pi = self.pi_dir.as_deref().map(others).unwrap_or_default();
+        let own = others(&self.agent_dir);
+        std::iter::once(here.clone())
+            .chain(own)
+            .chain(of_pi)
+            .collect()
+    }
+
+    /// Whether a session found by its id is pi's: it is continued in place only where its file is named.
+    #[must_use]
+    pub fn is_of_pi(&self, path: &Path) -> bool {
+        let of_pi = self.pi_dir.as_deref();
+        of_pi.is_some_and(|dir| {
+            path.starts_with(dir.join("sessions")) && !path.starts_with(self.here())
+        })
     }
 
     /// The file of the session that is meant: a path, or the beginning of an id, which is looked for
-    /// in this directory's folder first and then in all others.
+    /// in this directory's folder first, then in all others of pliant, then in pi's.
     ///
     /// # Errors
     /// [`NoSession`], a sentence.
@@ -87,9 +133,12 @@ impl SessionFolders {
                 false => Err(NoSession::File(path)),
             };
         }
-        let mut folders = self.all().into_iter();
-        let here = folders.next().into_iter().collect();
-        for folders in [here, folders.collect::<Vec<_>>()] {
+        let mut all = self.all();
+        let others = all.split_off(1);
+        let (of_pi, others) = others
+            .into_iter()
+            .partition::<Vec<_>, _>(|folder| self.is_of_pi(folder));
+        for folders in [all, others, of_pi] {
             let files = folders
                 .iter()
                 .flat_map(|folder| tree::session_files(folder));
@@ -102,6 +151,18 @@ impl SessionFolders {
         }
         Err(NoSession::Unknown(name.to_owned()))
     }
+}
+
+fn folders_in(sessions: &Path, but: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(sessions);
+    let mut folders: Vec<PathBuf> = entries
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path != but && path.is_dir())
+        .collect();
+    folders.sort();
+    folders
 }
 
 /// A word with a slash, a backslash or the ending is a path (`interfaces.md` §1.2).

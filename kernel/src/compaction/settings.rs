@@ -46,7 +46,7 @@ impl CompactionSettings {
             })
         });
         Ok(Self {
-            enabled: settings.get("compaction.enabled").as_bool().unwrap_or(true),
+            enabled: settings.is_on("compaction.enabled").unwrap_or(true),
             reserve_tokens,
             keep_recent_tokens,
         })

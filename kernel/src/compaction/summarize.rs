@@ -118,11 +118,30 @@ pub fn conversation(messages: &[Arc<Message>], most_bytes: usize) -> String {
         fits
     });
     let left_out = blocks.len() - shown.count();
-    let shown = blocks[left_out..].join("\n\n");
+    let shown = match blocks[left_out..].join("\n\n") {
+        // Even the last part is too long: better its beginning than nothing.
+        none if none.is_empty() => {
+            let last = blocks.last().map(String::as_str).unwrap_or_default();
+            return cut(last, most_bytes);
+        }
+        shown => shown,
+    };
     match left_out {
         0 => shown,
         _ => format!("[{left_out} earlier parts are left out]\n\n{shown}"),
     }
+}
+
+fn cut(text: &str, most_bytes: usize) -> String {
+    match text.len() <= most_bytes {
+        true => text.to_owned(),
+        false => omitted_after(text, text.floor_char_boundary(most_bytes)),
+    }
+}
+
+fn omitted_after(text: &str, end: usize) -> String {
+    let omitted = text[end..].encode_utf16().count();
+    format!("{}\n[{omitted} more characters are left out]", &text[..end])
 }
 
 fn told(message: &Message) -> Vec<String> {
@@ -164,8 +183,7 @@ fn shortened(content: &[Content]) -> String {
         units > RESULT_UNITS
     });
     let Some((end, _)) = end else { return text };
-    let omitted = text[end..].encode_utf16().count();
-    format!("{}\n[{omitted} more characters are left out]", &text[..end])
+    omitted_after(&text, end)
 }
 
 /// The summary of an answer, or why it has none (R35).

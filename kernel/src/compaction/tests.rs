@@ -430,6 +430,12 @@ fn of_a_conversation_that_does_not_fit_the_end_is_told() {
         told.starts_with("[2 earlier parts are left out]\n\n[User]: c"),
         "{told}"
     );
+    // R32: of one part that is too long its beginning is better than nothing.
+    let one = conversation(&messages([user("a", 5)]), 10);
+    assert!(
+        one.starts_with("[User]: ") && one.contains("more characters are left out"),
+        "{one}"
+    );
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn says_enough(manifest: &Manifest) -> bool {
     let enough = |item: &Provided| match item.kind {
         Kind::Wire => true,
         Kind::Provider => !item.env.is_empty(),
-        Kind::Tool | Kind::VirtualModel | Kind::Hook | Kind::Command => false,
+        Kind::Tool | Kind::VirtualModel | Kind::Hook | Kind::Command | Kind::Flag => false,
     };
     !manifest.provides.is_empty() && manifest.provides.iter().all(enough)
 }

@@ -2,7 +2,7 @@
 //! description. The only unsafe code of the kernel.
 #![allow(unsafe_code)]
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use pliant_abi::abi_stable::StableAbi;
@@ -17,7 +17,7 @@ use super::generation::PluginHost;
 use super::glue::{AbiHost, InstanceSlot};
 use super::manifest::{FoundPlugin, LoadError, Manifest, read_manifest};
 use super::stage::StagedCopy;
-use crate::registry::{Contribution, Kind, Source};
+use crate::registry::{Contribution, Kind, Source, until};
 
 /// A plugin that runs.
 pub(super) struct Loaded {
@@ -43,10 +43,18 @@ impl Loaded {
         let module = checked(found, copy)?;
         let mapped = Instant::now();
         let slot = InstanceSlot::default();
+        let instance = Arc::clone(&slot);
+        // What the plugin was created with is its own for as long as it is there.
+        let services = until(services, move || {
+            instance.get().is_some_and(|it| it.strong_count() == 0)
+        });
         let host = AbiHost::object(services, Arc::clone(&slot));
-        let instance = Arc::new(
-            create(module, host, &init).map_err(|cause| LoadError::create_failed(found, cause))?,
-        );
+        let created = create(module, host, &init).map_err(|cause| {
+            // Whatever its code has begun is nobody's.
+            let _ = slot.set(Weak::new());
+            LoadError::create_failed(found, cause)
+        });
+        let instance = Arc::new(created?);
         // Set once, right here.
         let _ = slot.set(Arc::downgrade(&instance));
         let contributions =

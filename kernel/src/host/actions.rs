@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pliant_sdk::Error;
-use pliant_sdk::error::code;
-use pliant_sdk::host::{BoxFuture, ByteStream, LogLevel};
+use pliant_sdk::host::{BoxFuture, ByteStream};
 use pliant_sdk::session::CalledTool;
 use serde_json::Value;
+
+use super::ui::HostUi;
 
 /// The session behind a call.
 pub trait Actions: Send + Sync {
@@ -120,30 +121,3 @@ impl std::fmt::Debug for Asker {
         f.debug_tuple("Asker").field(&self.scope).finish()
     }
 }
-
-/// What a front end shows for plugins. The defaults are those of a mode without a user interface.
-pub trait HostUi: Send + Sync {
-    /// Shows a line.
-    ///
-    /// # Errors
-    /// `unavailable` where nobody is shown anything.
-    fn notify(&self, message: &str, level: LogLevel) -> Result<(), Error> {
-        let _ = (message, level);
-        Err(unavailable("ui.notify"))
-    }
-}
-
-/// The error of a dialog that this mode does not have.
-#[must_use]
-pub fn unavailable(service: &str) -> Error {
-    Error::new(
-        code::UNAVAILABLE,
-        format!("{service} is not available in this mode"),
-    )
-}
-
-/// No user interface.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NoUi;
-
-impl HostUi for NoUi {}

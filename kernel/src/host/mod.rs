@@ -10,6 +10,7 @@ mod files;
 mod home;
 mod http;
 mod process;
+pub mod ui;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,18 +21,20 @@ use std::time::Duration;
 use pliant_sdk::Error;
 use pliant_sdk::error::code;
 use pliant_sdk::host::{
-    BoxFuture, ByteStream, ExecRequest, HttpRequest, LogLevel, PollBytes, Services, unframed,
+    BoxFuture, ByteStream, ExecRequest, HttpRequest, PollBytes, Services, unframed,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use crate::environment::Environment;
 use crate::registry::Source;
 use crate::settings::Settings;
-use actions::{Actions, Ask, Asker, unavailable};
+use actions::{Actions, Ask, Asker};
 
 pub(crate) use http::frames_the_body;
 pub use http::{HttpClient, HttpSettings, ProxyRules};
+pub(crate) use http::{MAX_RETRY_DELAY_MS, asked_delay};
 pub use process::{ProcessEnv, default_shell};
 
 /// Who asks for whose key.
@@ -47,16 +50,21 @@ pub struct KeyRequest {
 pub type KeyLookup =
     Box<dyn Fn(KeyRequest) -> BoxFuture<'static, Result<Option<String>, Error>> + Send + Sync>;
 
+/// Answers what a source learns of a flag, by the names of both.
+pub type FlagLookup = Box<dyn Fn(&str, &str) -> Value + Send + Sync>;
+
 /// The services of a kernel, shared by everything it runs.
 pub struct HostServices {
     http: HttpClient,
     home: home::Home,
     locks: files::FileLocks,
     settings: Arc<Settings>,
+    environment: Environment,
     cwd: PathBuf,
     shell: PathBuf,
     removed_variables: Vec<String>,
     key: KeyLookup,
+    flag: FlagLookup,
     running: Arc<Running>,
 }
 
@@ -102,31 +110,41 @@ impl HostServices {
     #[must_use]
     pub fn new(
         settings: Arc<Settings>,
+        environment: Environment,
         cwd: PathBuf,
         removed_variables: Vec<String>,
         key: KeyLookup,
+        flag: FlagLookup,
     ) -> Self {
         let http = HttpSettings {
             idle_timeout_ms: settings.http_idle_timeout_ms().unwrap_or(0),
-            proxies: ProxyRules::from_env().or_setting(settings.used().http_proxy.as_deref()),
+            proxies: ProxyRules::from_lookup(|name| environment.get(name).map(str::to_owned))
+                .or_setting(settings.used().http_proxy.as_deref()),
         };
         let user_agent = concat!("pliant/", env!("CARGO_PKG_VERSION"));
-        let shell = settings
-            .used()
-            .shell_path
-            .as_ref()
-            .map_or_else(default_shell, PathBuf::from);
+        let shell = match &settings.used().shell_path {
+            Some(shell) => environment.at_home(Path::new(shell)),
+            None => default_shell(environment.raw("PATH").unwrap_or_default()),
+        };
         Self {
             http: HttpClient::new(user_agent, http),
             home: home::Home::default(),
             locks: files::FileLocks::default(),
             settings,
+            environment,
             cwd,
             shell,
             removed_variables,
             key,
+            flag,
             running: Arc::default(),
         }
+    }
+
+    /// The variables that count.
+    #[must_use]
+    pub fn environment(&self) -> &Environment {
+        &self.environment
     }
 
     /// Connections live on the runtime of the caller from now on.
@@ -196,6 +214,7 @@ struct PathPayload {
 const SERVICES: [&str; 15] = [
     "log.write",
     "config.get",
+    "flag.get",
     "http.request",
     "http.stream",
     "exec.run",
@@ -207,7 +226,6 @@ const SERVICES: [&str; 15] = [
     "fs.lock",
     "time.sleep",
     "task.spawn",
-    "ui.notify",
     "host.services",
 ];
 
@@ -269,6 +287,13 @@ impl Bound {
             .clone())
     }
 
+    fn flag(&self, payload: &[u8]) -> Result<Value, Error> {
+        let request: Value = serde_json::from_slice(payload)?;
+        let name = request.get("name").and_then(Value::as_str);
+        let name = name.ok_or_else(|| Error::invalid("flag.get needs a \"name\""))?;
+        Ok((self.host.flag)(&self.source, name))
+    }
+
     async fn sleep(&self, payload: &[u8]) -> Result<Value, Error> {
         let request: Value = serde_json::from_slice(payload)?;
         let ms = request.get("ms").and_then(Value::as_u64);
@@ -276,31 +301,19 @@ impl Bound {
         Ok(Value::Null)
     }
 
-    fn notify_user(&self, payload: &[u8]) -> Result<Value, Error> {
-        #[derive(Deserialize)]
-        struct Line {
-            message: String,
-            #[serde(default = "info")]
-            level: LogLevel,
-        }
-        fn info() -> LogLevel {
-            LogLevel::Info
-        }
-        let Line { message, level } = serde_json::from_slice(payload)?;
+    /// Services of the front end need a session: it knows for whom something is shown.
+    async fn ask_user(&self, service: &str, payload: &[u8]) -> Result<Value, Error> {
         let asker = self
             .asker
             .as_ref()
-            .ok_or_else(|| unavailable("ui.notify"))?;
-        asker
-            .session
-            .ui()
-            .notify(&message, level)
-            .map(|()| Value::Null)
+            .ok_or_else(|| ui::unavailable(service))?;
+        ui::answer(asker.session.ui(), service, payload).await
     }
 
     async fn answer(&self, service: &str, payload: Vec<u8>) -> Result<Vec<u8>, Error> {
         let json = match service {
             "config.get" => self.config(&payload)?,
+            "flag.get" => self.flag(&payload)?,
             "time.sleep" => self.sleep(&payload).await?,
             "fs.stat" => {
                 let (path, _) = self.path(&payload)?;
@@ -318,9 +331,8 @@ impl Bound {
             }
             "http.request" => return self.http_request(payload).await,
             "exec.run" => return self.exec_run(&payload).await,
-            "ui.notify" => self.notify_user(&payload)?,
             "host.services" => self.service_names(),
-            _ if service.starts_with("ui.") => return Err(unavailable(service)),
+            _ if service.starts_with("ui.") => self.ask_user(service, &payload).await?,
             _ => self.ask_session(service, &payload).await?,
         };
         Ok(serde_json::to_vec(&json)?)
@@ -328,7 +340,7 @@ impl Bound {
 
     fn service_names(&self) -> Value {
         let of_session = self.asker.as_ref().map(|asker| asker.session.services());
-        let names = SERVICES.iter().copied();
+        let names = SERVICES.into_iter().chain(ui::SERVICES);
         json!(
             names
                 .chain(of_session.into_iter().flatten())

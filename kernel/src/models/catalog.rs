@@ -11,7 +11,7 @@ use pliant_sdk::{Error, Model};
 
 use super::credentials::Credentials;
 use super::custom::CustomModels;
-use crate::registry::{Registered, Registry};
+use crate::registry::{Rank, Registered, Registry};
 
 /// Asks a registered provider for its models; the kernel knows how a call is made.
 pub type ModelAsker = Box<
@@ -121,6 +121,11 @@ impl Catalog {
             .is_some_and(|registered| registered.spec.keyless)
     }
 
+    /// The key of the command line is that of this provider.
+    pub fn give_key_to(&self, provider: &str) {
+        self.credentials.give_to(provider);
+    }
+
     /// Environment variables that may hold the provider's key.
     #[must_use]
     pub fn key_variables(&self, provider: &str) -> Vec<String> {
@@ -136,12 +141,7 @@ impl Catalog {
     /// # Errors
     /// When the provider cannot be asked.
     pub async fn models(&self, provider: &str) -> Result<(Vec<Model>, Vec<String>), Error> {
-        let registered = self.registry.snapshot().provider(provider).cloned();
-        let base = match registered {
-            Some(registered) if !registered.spec.models.is_empty() => named(&registered.spec),
-            Some(registered) => (self.ask)(registered).await?,
-            None => Vec::new(),
-        };
+        let base = self.listed(provider).await?;
         let (mut models, problems) = match self.custom.providers.get(provider) {
             Some(custom) => custom.apply(provider, base),
             None => (base, Vec::new()),
@@ -162,8 +162,51 @@ impl Catalog {
     /// # Errors
     /// When its provider cannot be asked.
     pub async fn find(&self, provider: &str, id: &str) -> Result<Option<Model>, Error> {
-        let models = self.models(provider).await?.0;
-        Ok(models.into_iter().find(|model| model.id == id))
+        let snapshot = self.registry.snapshot();
+        let mut listed = snapshot.virtual_models();
+        let is_changed = self.custom.providers.contains_key(provider)
+            || listed.any(|model| model.spec.provider == provider);
+        if is_changed {
+            let models = self.models(provider).await?.0;
+            return Ok(models.into_iter().find(|model| model.id == id));
+        }
+        // One after the other, the last first: a wire that has no part in it need not be loaded.
+        let mut failed = None;
+        let mut sources: Vec<_> = snapshot.provider_sources(provider).cloned().collect();
+        while let Some(source) = sources.pop() {
+            match self.listed_by(source).await {
+                Ok(models) => {
+                    if let Some(model) = models.into_iter().find(|model| model.id == id) {
+                        return Ok(Some(model));
+                    }
+                }
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        failed.map_or(Ok(None), Err)
+    }
+
+    /// The models of a provider as its sources know them, by id if those are several.
+    async fn listed(&self, provider: &str) -> Result<Vec<Model>, Error> {
+        let snapshot = self.registry.snapshot();
+        let sources: Vec<_> = snapshot.provider_sources(provider).cloned().collect();
+        let several = sources.len() > 1;
+        let mut models: Vec<Model> = Vec::new();
+        for source in sources {
+            models.extend(self.listed_by(source).await?);
+        }
+        if several {
+            models.sort_by(|one, other| one.id.cmp(&other.id));
+            models.dedup_by(|one, other| one.id == other.id);
+        }
+        Ok(models)
+    }
+
+    async fn listed_by(&self, source: Arc<Registered<ProviderSpec>>) -> Result<Vec<Model>, Error> {
+        match source.spec.models.is_empty() {
+            true => (self.ask)(source).await,
+            false => Ok(named(&source.spec)),
+        }
     }
 
     /// The model of that reference, `provider/id`. Both parts may hold slashes; the longest provider
@@ -212,16 +255,55 @@ impl Catalog {
         Ok(None)
     }
 
-    /// The models that can be paid for.
+    /// The models that can be paid for. What ships with pliant for those who have none is among them
+    /// only where there are no others.
     ///
     /// # Errors
-    /// When a provider cannot be asked.
+    /// When there are none, and a provider cannot be asked.
     pub async fn available(&self) -> Result<Vec<Model>, Error> {
-        let mut available = Vec::new();
-        for provider in self.providers().iter().filter(|id| self.usable(id)) {
-            available.extend(self.models(provider).await?.0);
+        let mut usable = self.providers();
+        usable.retain(|id| self.usable(id));
+        let (stand_ins, others): (Vec<_>, Vec<_>) =
+            usable.into_iter().partition(|id| self.stands_in(id));
+        match self.models_of(&others).await {
+            Ok(available) if available.is_empty() => self.models_of(&stand_ins).await,
+            // Better one of those than nothing because of somebody else's code.
+            Err(error) => match self.models_of(&stand_ins).await {
+                Ok(available) if !available.is_empty() => Ok(available),
+                _ => Err(error),
+            },
+            available => available,
         }
-        Ok(available)
+    }
+
+    /// The models of several providers. One that cannot be asked keeps no others away.
+    ///
+    /// # Errors
+    /// When there are none, and one of them cannot be asked.
+    pub(super) async fn models_of(&self, providers: &[String]) -> Result<Vec<Model>, Error> {
+        let (mut all, mut failure) = (Vec::new(), None);
+        for provider in providers {
+            match self.models(provider).await {
+                Ok((models, _)) => all.extend(models),
+                Err(error) => {
+                    tracing::warn!(target: "pliant::models", %provider, %error, "cannot be asked for its models");
+                    failure.get_or_insert(error);
+                }
+            }
+        }
+        match failure.filter(|_| all.is_empty()) {
+            Some(error) => Err(error),
+            None => Ok(all),
+        }
+    }
+
+    /// Whether the provider is there for those who have no other.
+    fn stands_in(&self, provider: &str) -> bool {
+        let snapshot = self.registry.snapshot();
+        let registered = snapshot.provider(provider);
+        registered.is_some_and(|registered| {
+            registered.spec.keyless && registered.source().rank == Rank::BuiltIn
+        })
     }
 }
 

@@ -4,13 +4,14 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use pliant_sdk::Error;
 use serde_json::Value;
 
 use super::custom::CustomModels;
+use crate::environment::Environment;
 use crate::textfile;
 
 /// Shorter "keys" (`none`, `x`) are words that texts may hold for other reasons.
@@ -70,8 +71,11 @@ const COMMAND_LIMIT: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub struct Credentials {
     given: Option<String>,
+    /// The provider that the given key is for, once it is known.
+    given_to: OnceLock<String>,
     stored: HashMap<String, Value>,
     written: HashMap<String, String>,
+    environment: Environment,
     /// Keys that were given out, so that none of them is shown.
     used: Mutex<HashSet<String>>,
 }
@@ -95,6 +99,7 @@ impl Credentials {
         agent_dir: &Path,
         custom: &CustomModels,
         given: Option<String>,
+        environment: &Environment,
     ) -> (Self, Option<String>) {
         let path = agent_dir.join("auth.json");
         let (stored, problem) = match textfile::read(&path) {
@@ -125,23 +130,51 @@ impl Credentials {
         (
             Self {
                 given,
+                given_to: OnceLock::new(),
                 stored,
                 written,
+                environment: environment.clone(),
                 used: Mutex::default(),
             },
             problem,
         )
     }
 
+    /// The same with keys that are given as they are; each counts before a stored one.
+    #[must_use]
+    pub fn with_keys(mut self, keys: &HashMap<String, String>) -> Self {
+        for (provider, key) in keys {
+            let key = match key.strip_prefix('!') {
+                Some(rest) => format!("$!{}", rest.replace('$', "$$")),
+                None => key.replace('$', "$$"),
+            };
+            let stored = serde_json::json!({"type": "api_key", "key": key});
+            self.stored.insert(provider.clone(), stored);
+        }
+        self
+    }
+
+    /// From here on the key of the command line is this provider's: no other service is shown it.
+    pub fn give_to(&self, provider: &str) {
+        // Of several sessions of a process the first was meant.
+        let _ = self.given_to.set(provider.to_owned());
+    }
+
+    fn given(&self, provider: &str) -> Option<&String> {
+        let whose = self.given_to.get();
+        let is_meant = whose.is_none_or(|whose| whose == provider);
+        self.given.as_ref().filter(|_| is_meant)
+    }
+
     /// Whether a key is likely there, without running commands or asking anybody (P34).
     #[must_use]
     pub fn configured(&self, provider: &str, env: &[String]) -> bool {
-        if self.given.is_some() {
+        if self.given(provider).is_some() {
             return true;
         }
         match self.source(provider, env) {
             Source::None => false,
-            Source::Text(text) => text.starts_with('!') || expand(&text).is_some(),
+            Source::Text(text) => text.starts_with('!') || self.expand(&text).is_some(),
         }
     }
 
@@ -188,7 +221,7 @@ impl Credentials {
     }
 
     async fn resolve(&self, provider: &str, env: &[String]) -> Result<Option<String>, Error> {
-        if let Some(given) = &self.given {
+        if let Some(given) = self.given(provider) {
             return Ok(Some(given.clone()));
         }
         let Source::Text(text) = self.source(provider, env) else {
@@ -197,7 +230,7 @@ impl Credentials {
         if let Some(command) = text.strip_prefix('!') {
             return run(provider, command).await.map(Some);
         }
-        match expand(&text) {
+        match self.expand(&text) {
             Some(key) => Ok(Some(key)),
             None => Err(Error::failed(format!(
                 "The key of \"{provider}\" names an environment variable that is not set ({}). Set it, or write the key itself.",
@@ -218,10 +251,12 @@ impl Credentials {
         if let Some(written) = self.written.get(provider) {
             return Source::Text(written.clone());
         }
-        let set = env
-            .iter()
-            .find(|name| std::env::var(name).is_ok_and(|value| !value.trim().is_empty()));
+        let set = env.iter().find(|name| self.environment.get(name).is_some());
         set.map_or(Source::None, |name| Source::Text(format!("${{{name}}}")))
+    }
+
+    fn expand(&self, text: &str) -> Option<String> {
+        expand(text, &self.environment)
     }
 }
 
@@ -231,7 +266,7 @@ enum Source {
 }
 
 /// Replaces `$NAME` and `${NAME}`; `None` when one is missing. `$$` and `$!` are literal (§8.3).
-fn expand(text: &str) -> Option<String> {
+fn expand(text: &str, environment: &Environment) -> Option<String> {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find('$') {
@@ -244,11 +279,7 @@ fn expand(text: &str) -> Option<String> {
             out.push('!');
             rest = after;
         } else if let Some((name, after)) = variable(rest) {
-            out.push_str(
-                &std::env::var(name)
-                    .ok()
-                    .filter(|value| !value.trim().is_empty())?,
-            );
+            out.push_str(environment.get(name)?);
             rest = after;
         } else {
             out.push('$');
@@ -275,11 +306,21 @@ fn variable(rest: &str) -> Option<(&str, &str)> {
     is_name(&rest[..end]).then_some(rest.split_at(end))
 }
 
+/// The variables that a key names. Those of a command are the shell's: taking `HOME` from all children
+/// because one is named there would be a surprise.
 fn variables(text: &str) -> Vec<&str> {
-    text.match_indices('$')
-        .filter_map(|(at, _)| variable(&text[at + 1..]))
-        .map(|(name, _)| name)
-        .collect()
+    let mut names = Vec::new();
+    let mut rest = if text.starts_with('!') { "" } else { text };
+    while let Some(at) = rest.find('$') {
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix(['$', '!']) {
+            rest = after;
+        } else if let Some((name, after)) = variable(rest) {
+            names.push(name);
+            rest = after;
+        }
+    }
+    names
 }
 
 async fn run(provider: &str, command: &str) -> Result<String, Error> {
@@ -301,15 +342,17 @@ async fn run(provider: &str, command: &str) -> Result<String, Error> {
         .kill_on_drop(true)
         .spawn()
         .map_err(|_| failed("cannot be started"))?;
-    let group = child.id();
+    // Also when nobody waits for the key any more.
+    let group = Group(child.id());
     let output = match tokio::time::timeout(COMMAND_LIMIT, child.wait_with_output()).await {
-        Ok(Ok(output)) if output.status.success() => output,
-        Ok(_) => return Err(failed("failed")),
-        Err(_) => {
-            kill_group(group);
-            return Err(failed("did not end within 10 s"));
+        Ok(ended) => {
+            // It is over, and its number may be another's.
+            std::mem::forget(group);
+            ended.ok().filter(|output| output.status.success())
         }
+        Err(_) => return Err(failed("did not end within 10 s")),
     };
+    let output = output.ok_or_else(|| failed("failed"))?;
     let key = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     if key.is_empty() {
         Err(failed("printed nothing"))
@@ -318,13 +361,16 @@ async fn run(provider: &str, command: &str) -> Result<String, Error> {
     }
 }
 
-fn kill_group(leader: Option<u32>) {
-    let leader = leader
-        .and_then(|id| i32::try_from(id).ok())
-        .and_then(rustix::process::Pid::from_raw);
-    if let Some(leader) = leader {
-        // Gone already is as good as killed.
-        let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
+/// Kills a process group when it is dropped.
+struct Group(Option<u32>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let leader = self.0.and_then(|id| i32::try_from(id).ok());
+        if let Some(leader) = leader.and_then(rustix::process::Pid::from_raw) {
+            // Gone already is as good as killed.
+            let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
+        }
     }
 }
 
@@ -380,6 +426,79 @@ mod tests {
             .stored
             .insert("p".to_owned(), serde_json::json!({"type": "api_key"}));
         assert_eq!(credentials.key("p", &[]).await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn a_key_of_the_program_is_taken_as_it_is() {
+        // interfaces §15
+        for key in ["plain", "!not a command", "a$HOME", "$$!"] {
+            let given = HashMap::from([("p".to_owned(), key.to_owned())]);
+            let credentials = written("from models.json").with_keys(&given);
+            assert_eq!(
+                credentials.key("p", &[]).await.unwrap().as_deref(),
+                Some(key)
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn the_key_of_the_command_line_is_shown_to_the_provider_it_was_meant_for_alone() {
+        // §8.1
+        let credentials = Credentials {
+            given: Some("given".to_owned()),
+            ..written("own")
+        };
+        let key = async |provider| credentials.key(provider, &[]).await.unwrap();
+        assert_eq!(key("p").await.as_deref(), Some("given"));
+        credentials.give_to("q");
+        credentials.give_to("p");
+        assert_eq!(key("q").await.as_deref(), Some("given"));
+        assert_eq!(key("p").await.as_deref(), Some("own"));
+        assert_eq!(key("other").await, None);
+        assert!(!credentials.configured("other", &[]));
+    }
+
+    #[test]
+    fn what_a_command_names_is_the_shells() {
+        for (form, names) in [
+            ("${A}b$C", vec!["A", "C"]),
+            ("!cat $HOME/.key", vec![]),
+            ("a$$B$!C", vec![]),
+            ("$5$", vec![]),
+        ] {
+            assert_eq!(variables(form), names, "{form}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_command_that_nobody_waits_for_ends_with_all_it_started() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("pid");
+        let command = format!(
+            "!sleep 600 & echo $! > {0}.new; mv {0}.new {0}; wait",
+            file.display()
+        );
+        let credentials = written(&command);
+        let pid = async {
+            loop {
+                match std::fs::read_to_string(&file) {
+                    Ok(pid) => break pid.trim().parse().unwrap(),
+                    Err(_) => tokio::task::yield_now().await,
+                }
+            }
+        };
+        let pid: i32 = tokio::select! {
+            _ = credentials.key("p", &[]) => panic!("it never ends"),
+            pid = pid => pid,
+        };
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        let gone = || {
+            let state = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+            state.is_err() || state.is_ok_and(|state| state.contains(") Z "))
+        };
+        while rustix::process::test_kill_process(pid).is_ok() && !gone() {
+            tokio::task::yield_now().await;
+        }
     }
 
     #[test]

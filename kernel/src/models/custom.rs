@@ -43,15 +43,21 @@ pub struct CustomProvider {
 }
 
 impl CustomModels {
-    /// Reads the file; a missing one is empty.
+    /// Reads the file, or where there is none, that in pi's directory (`interfaces.md` §3.1); nothing is
+    /// written there.
     #[must_use]
-    pub fn load(agent_dir: &Path) -> Self {
-        let path = agent_dir.join("models.json");
-        match textfile::read(&path) {
-            Ok(text) => Self::parse(&text, &path.display().to_string()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::default(),
-            Err(error) => Self::broken(&path.display().to_string(), &error.to_string()),
+    pub fn load(agent_dir: &Path, pi_dir: Option<&Path>) -> Self {
+        for folder in std::iter::once(agent_dir).chain(pi_dir) {
+            let path = folder.join("models.json");
+            match textfile::read(&path) {
+                Ok(text) => return Self::parse(&text, &path.display().to_string()),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    return Self::broken(&path.display().to_string(), &error.to_string());
+                }
+            }
         }
+        Self::default()
     }
 
     /// Reads the text: JSON with comments and trailing commas.
@@ -146,13 +152,31 @@ impl CustomProvider {
         }
         if let Some(overrides) = &self.model_overrides {
             for model in &mut base {
-                if let Some(Value::Object(change)) = overrides.get(&model.id) {
-                    override_model(model, change);
+                match overrides.get(&model.id) {
+                    Some(Value::Object(change)) => {
+                        let changed = override_model(model, change).map_err(|error| {
+                            format!(
+                                "The override of the model \"{}\" of \"{id}\" in models.json is left out: {error}.",
+                                model.id
+                            )
+                        });
+                        problems.extend(changed.err());
+                    }
+                    Some(other) => problems.push(format!(
+                        "The override of the model \"{}\" of \"{id}\" in models.json is left out: it is {other}, and not an object.",
+                        model.id
+                    )),
+                    None => {}
                 }
             }
         }
         for model in &mut base {
             add_headers(model, self.headers.as_ref());
+            if let Some(bearer) = self.auth_header {
+                // A switch like the others: the wire says in which header the host puts the key.
+                let compat = model.compat.get_or_insert_default();
+                compat.insert("authHeader".to_owned(), Value::Bool(bearer));
+            }
         }
         (base, problems)
     }
@@ -241,7 +265,7 @@ fn add_headers(model: &mut Model, headers: Option<&Map<String, Value>>) {
 }
 
 /// Scalars and `input` replace; maps merge by key; cost field by field (§9, layer 5).
-fn override_model(model: &mut Model, change: &Map<String, Value>) {
+fn override_model(model: &mut Model, change: &Map<String, Value>) -> serde_json::Result<()> {
     const MERGED: [&str; 5] = [
         "thinkingLevelMap",
         "promptCache",
@@ -249,8 +273,8 @@ fn override_model(model: &mut Model, change: &Map<String, Value>) {
         "cost",
         "inputLimits",
     ];
-    let Ok(Value::Object(mut whole)) = serde_json::to_value(&*model) else {
-        return;
+    let Value::Object(mut whole) = serde_json::to_value(&*model)? else {
+        return Ok(());
     };
     for (key, value) in change {
         match (whole.get_mut(key), value) {
@@ -263,13 +287,12 @@ fn override_model(model: &mut Model, change: &Map<String, Value>) {
             }
         }
     }
-    if let Ok(changed) = serde_json::from_value(Value::Object(whole)) {
-        *model = changed;
-    }
+    *model = serde_json::from_value(Value::Object(whole))?;
     merge_compat(
         &mut model.compat,
         change.get("compat").and_then(Value::as_object),
     );
+    Ok(())
 }
 
 #[cfg(test)]
@@ -347,6 +370,19 @@ mod tests {
             ),
             (5, 2.0, 0.0)
         );
+    }
+
+    #[test]
+    fn an_override_that_cannot_be_used_is_told() {
+        let custom = parse(
+            r#"{"providers": {"p": {"baseUrl": "u", "api": "x", "models": [{"id": "a"}, {"id": "b"}, {"id": "c"}],
+            "modelOverrides": {"a": {"contextWindow": "large"}, "b": 7, "c": {"contextWindow": 5}}}}}"#,
+        );
+        let (models, problems) = custom.providers["p"].apply("p", Vec::new());
+        let windows: Vec<_> = models.iter().map(|model| model.context_window).collect();
+        assert_eq!(windows, [128_000, 128_000, 5]);
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        assert!(problems[0].contains("\"a\" of \"p\"") && problems[1].contains("it is 7"));
     }
 
     #[test]

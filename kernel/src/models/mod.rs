@@ -1,5 +1,6 @@
 //! Models: which there are, whose they are, who pays, and how one is asked.
 
+mod asked;
 mod catalog;
 mod credentials;
 mod custom;
@@ -8,6 +9,7 @@ mod request;
 mod resolve;
 mod scope;
 
+pub use asked::AskedDelay;
 pub use catalog::{Catalog, ModelAsker};
 pub use credentials::Credentials;
 pub use custom::{CustomModels, CustomProvider};

@@ -17,8 +17,8 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Answer, EventSender, Sent, event_channel};
-use crate::models::Credentials;
 use crate::models::exchange::{Exchange, ProviderHooks};
+use crate::models::{AskedDelay, Credentials};
 use crate::registry::{MakeServices, Registered, Snapshot, Source};
 
 /// What to ask.
@@ -34,6 +34,8 @@ pub struct ModelRequest {
     pub conversation: Option<String>,
     /// Unix milliseconds, for the answer.
     pub now_ms: i64,
+    /// Where it is kept what the service asks for when it refuses.
+    pub asked: AskedDelay,
 }
 
 /// What a source was last sent of a conversation; of one that it was sent nothing of, nothing.
@@ -98,6 +100,7 @@ impl ModelClient {
         cancel: &CancellationToken,
     ) -> Result<Answer, Error> {
         let target = Target::find(snapshot, &request.model)?;
+        request.asked.forget();
         let (events, received) = event_channel();
         let services = (self.services)(target.source());
         let services = StreamServices {
@@ -106,6 +109,7 @@ impl ModelClient {
             }),
             services,
             events: events.clone(),
+            asked: request.asked.clone(),
         };
         let template = AssistantMessage {
             api: request.model.api.clone(),
@@ -159,7 +163,12 @@ impl ModelClient {
                 }
                 other => other,
             };
-            let answer = answer.map_err(|error| with_owner(error, target.source()))?;
+            let most_ms = request.options.max_retry_delay_ms;
+            let answer = answer.map_err(|error| {
+                let mut error = with_owner(error, target.source());
+                request.asked.told_in_text(&mut error.message, most_ms);
+                error
+            })?;
             // What the source holds is known again only now: a request that was cut off or failed may
             // or may not have reached it, so the one after that is sent whole.
             if let Some(key) = key {
@@ -170,6 +179,7 @@ impl ModelClient {
             }
             let mut answer = answer_of(&answer)?;
             answer.error_message = answer.error_message.map(|text| credentials.mask(text));
+            request.asked.told_in(&mut answer, most_ms);
             Ok(answer)
         })
     }
@@ -334,6 +344,7 @@ struct StreamServices {
     exchange: Option<Exchange>,
     services: Arc<dyn Services>,
     events: EventSender,
+    asked: AskedDelay,
 }
 
 impl Services for StreamServices {
@@ -356,10 +367,15 @@ impl Services for StreamServices {
         service: &str,
         payload: Vec<u8>,
     ) -> BoxFuture<'static, Result<ByteStream, Error>> {
-        if let Some(exchange) = self.exchange.clone().filter(|_| service == "http.stream") {
-            return Box::pin(exchange.stream(payload));
+        if service != "http.stream" {
+            return self.services.open(service, payload);
         }
-        self.services.open(service, payload)
+        let opening = match self.exchange.clone() {
+            Some(exchange) => Box::pin(exchange.stream(payload)),
+            None => self.services.open(service, payload),
+        };
+        let asked = self.asked.clone();
+        Box::pin(async move { Ok(asked.heard(opening.await?).await) })
     }
 
     fn notify(&self, service: &str, payload: &[u8]) {

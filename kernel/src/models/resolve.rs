@@ -111,12 +111,18 @@ impl Catalog {
             .into_iter()
             .filter(|id| self.usable(id))
             .partition(|id| self.keyless(id));
+        let mut failure = None;
         for provider in keyed.iter().chain(&keyless) {
-            if let Some(model) = self.models(provider).await?.0.into_iter().next() {
-                return Ok(ModelChoice { model, level: None });
+            match self.models_of(std::slice::from_ref(provider)).await {
+                Ok(models) => {
+                    if let Some(model) = models.into_iter().next() {
+                        return Ok(ModelChoice { model, level: None });
+                    }
+                }
+                Err(error) => drop(failure.get_or_insert(error)),
             }
         }
-        Err(ModelError::NothingUsable)
+        Err(failure.map_or(ModelError::NothingUsable, ModelError::from))
     }
 
     async fn first_of(&self, provider: &str) -> Result<ModelChoice, ModelError> {
@@ -157,6 +163,9 @@ impl Catalog {
         level: Option<ThinkingLevel>,
     ) -> Result<Option<ModelChoice>, ModelError> {
         if let Some(provider) = provider {
+            if let Some(model) = self.find(provider, id).await? {
+                return Ok(Some(ModelChoice { model, level }));
+            }
             let models = self.known(provider).await?;
             let bare = id
                 .strip_prefix(provider)
@@ -238,10 +247,6 @@ impl Catalog {
     }
 
     async fn all(&self) -> Result<Vec<Model>, ModelError> {
-        let mut all = Vec::new();
-        for provider in self.providers() {
-            all.extend(self.models(&provider).await?.0);
-        }
-        Ok(all)
+        Ok(self.models_of(&self.providers()).await?)
     }
 }

@@ -15,11 +15,9 @@ pub(super) async fn dispatch(scene: &Scene<'_>, prompt: &Prompt) -> bool {
     };
     let args = serde_json::to_vec(args).unwrap_or_default();
     // A failure is reported and the input consumed all the same (P11). Commands have no time limit.
-    let callers = Callers {
-        services: scene.command_services,
-        ..scene.callers.clone()
-    };
-    let _ = callers.call(command, "command", "run", args, None).await;
+    let unlimited = scene.callers.patience().clone().unlimited();
+    let callers = Callers::new(scene.command_lender, unlimited);
+    let _ = callers.call(command, "command", "run", args).await;
     true
 }
 

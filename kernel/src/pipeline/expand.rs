@@ -18,7 +18,7 @@ pub(super) fn expand(scene: &Scene<'_>, prompt: Prompt) -> Prompt {
         Ok(None) => prompt,
         Ok(Some(text)) => Prompt { text, ..prompt },
         Err(failure) => {
-            (scene.callers.report)(*failure);
+            scene.callers.report(*failure);
             prompt
         }
     }
@@ -82,14 +82,13 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use std::sync::Mutex;
-
     use proptest::prelude::*;
     use tokio_util::sync::CancellationToken;
 
     use super::*;
     use crate::pipeline::{Passage, PromptError, WhenActive, pass};
-    use crate::registry::{Callers, Snapshot};
+    use crate::registry::testing::Reports;
+    use crate::registry::{Callers, Grace, Patience, Snapshot};
     use crate::resources::ResourceOptions;
 
     /// Resources of a folder with the skill `tidy` and the template `review`.
@@ -188,22 +187,22 @@ mod tests {
         resources: &Resources,
         prompt: Prompt,
     ) -> (Result<Passage, PromptError>, Vec<String>) {
-        let reports = Mutex::new(Vec::new());
+        let reports = Reports::default();
+        let patience = Patience::new(CancellationToken::new(), None, Grace::default());
         let scene = Scene {
-            command_services: &|_| unreachable!("nobody is called"),
+            command_lender: &reports,
             snapshot: &Snapshot::default(),
             resources,
-            callers: Callers {
-                services: &|_| unreachable!("nobody is called"),
-                report: &|failure| reports.lock().unwrap().push(failure.event.into_owned()),
-                cancel: CancellationToken::new(),
-                limit: None,
-            },
+            callers: Callers::new(&reports, patience),
             run_active: &|| true,
             readiness: &|| unreachable!("no run begins"),
         };
         let passage = pass(&scene, prompt).await;
-        (passage, reports.into_inner().unwrap())
+        let reported = reports.take().into_iter();
+        (
+            passage,
+            reported.map(|failure| failure.event.into_owned()).collect(),
+        )
     }
 
     fn steered(text: &str) -> Prompt {

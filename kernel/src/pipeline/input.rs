@@ -7,14 +7,21 @@ use pliant_sdk::Error;
 use pliant_sdk::message::Content;
 use serde_json::{Value, json};
 
-use super::{Prompt, Scene};
+use super::{Prompt, PromptError, Scene};
 use crate::registry::{Dispatcher, HookPoint};
 
 /// The prompt as the handlers leave it; `None` when one consumed it.
-pub(super) async fn handle(scene: &Scene<'_>, prompt: Prompt) -> Option<Prompt> {
+///
+/// # Errors
+/// When the user gave up while a handler worked on it. What that would have made of it is not known, so
+/// it is not sent as it was typed.
+pub(super) async fn handle(
+    scene: &Scene<'_>,
+    prompt: Prompt,
+) -> Result<Option<Prompt>, PromptError> {
     let dispatcher = Dispatcher::new(scene.snapshot, HookPoint::Input, scene.callers.clone());
     let Some(dispatcher) = dispatcher else {
-        return Some(prompt);
+        return Ok(Some(prompt));
     };
     let mut state = Some(prompt);
     let payload = |state: &Option<Prompt>| {
@@ -22,8 +29,11 @@ pub(super) async fn handle(scene: &Scene<'_>, prompt: Prompt) -> Option<Prompt> 
         state.as_ref().map_or(Value::Null, event)
     };
     // The point does not fail closed: a failing handler was reported and passed by.
-    let _ = dispatcher.each(&mut state, payload, take).await;
-    state
+    let passed = dispatcher.each(&mut state, payload, take).await;
+    passed.map_err(|kept_from| PromptError::Stopped {
+        extension: kept_from.source.name,
+    })?;
+    Ok(state)
 }
 
 /// What becomes of a prompt while a run is active is told only then.

@@ -10,13 +10,10 @@ mod input;
 mod preflight;
 mod route;
 
-use std::sync::Arc;
-
-use pliant_sdk::host::Services;
 use pliant_sdk::message::Content;
 use thiserror::Error;
 
-use crate::registry::{Callers, Snapshot, Source};
+use crate::registry::{Callers, Lender, Snapshot};
 use crate::resources::Resources;
 
 pub use preflight::{Readiness, key_advice};
@@ -99,6 +96,10 @@ pub enum PromptError {
         "The command /{name} cannot wait in a queue. Send it as a prompt; it then runs at once."
     )]
     Command { name: String },
+    #[error(
+        "The prompt was stopped while \"{extension}\" still worked on it, so it was not sent. Send it again."
+    )]
+    Stopped { extension: String },
     #[error("The prompt is empty. Say what you want done.")]
     Empty,
     #[error(
@@ -117,8 +118,8 @@ pub struct Scene<'a> {
     pub resources: &'a Resources,
     /// What handlers are called with.
     pub callers: Callers<'a>,
-    /// Makes the services of a command's owner.
-    pub command_services: &'a (dyn Fn(&Source) -> Arc<dyn Services> + Send + Sync),
+    /// What commands are called with in place of that.
+    pub command_lender: &'a dyn Lender,
     /// A run is active now.
     pub run_active: &'a (dyn Fn() -> bool + Send + Sync),
     /// Whether a run could send its first request now.
@@ -169,7 +170,7 @@ pub async fn pass_to_queue(
 
 /// What handlers, skills and templates make of a prompt; `None` when a handler has dealt with it.
 async fn spoken(scene: &Scene<'_>, prompt: Prompt) -> Result<Option<Prompt>, PromptError> {
-    let Some(prompt) = input::handle(scene, prompt).await else {
+    let Some(prompt) = input::handle(scene, prompt).await? else {
         return Ok(None);
     };
     let prompt = expand::expand(scene, prompt);

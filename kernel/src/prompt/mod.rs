@@ -3,10 +3,10 @@
 //! the cached prefix of a conversation stays valid.
 
 mod edits;
+mod files;
 mod inputs;
 mod sections;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use pliant_sdk::history::replay;
@@ -14,9 +14,9 @@ use pliant_sdk::message::{Message, MessageContent, SystemMessage, Tool};
 use serde_json::{Map, Value};
 
 use crate::resources::Resources;
-use crate::textfile;
 
 pub use edits::PromptEdits;
+pub use files::{PromptFiles, context_files};
 pub use inputs::{ContextFile, PromptInputs, SkillInput};
 pub use sections::{rendered, sections};
 
@@ -88,38 +88,6 @@ pub struct PromptOptions {
     pub resources: Arc<Resources>,
     /// Working directory.
     pub cwd: String,
-}
-
-/// The instruction files in force: the user's, then from the outermost ancestor down to `cwd`, one
-/// per directory (`interfaces.md` §3).
-#[must_use]
-pub fn context_files(agent_dir: &Path, cwd: &Path) -> Vec<(String, String)> {
-    let ancestors: Vec<&Path> = cwd.ancestors().collect();
-    let directories = std::iter::once(agent_dir).chain(ancestors.into_iter().rev());
-    let mut files: Vec<(String, String)> = Vec::new();
-    for directory in directories {
-        let Some(file) = context_file(directory) else {
-            continue;
-        };
-        if !files.contains(&file) {
-            files.push(file);
-        }
-    }
-    files
-}
-
-fn context_file(directory: &Path) -> Option<(String, String)> {
-    const NAMES: [&str; 5] = [
-        "AGENTS.override.md",
-        "AGENTS.md",
-        "AGENTS.MD",
-        "CLAUDE.md",
-        "CLAUDE.MD",
-    ];
-    NAMES.iter().find_map(|name| {
-        let path = directory.join(name);
-        Some((path.display().to_string(), textfile::read(&path).ok()?))
-    })
 }
 
 #[cfg(test)]

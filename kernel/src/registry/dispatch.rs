@@ -8,18 +8,18 @@ use std::borrow::Cow;
 use std::future::poll_fn;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
-use std::time::Duration;
 
 use pliant_sdk::error::code;
-use pliant_sdk::host::{BoxFuture, Host, Services};
+use pliant_sdk::host::{Host, Services};
 use pliant_sdk::plugin::{CallCtx, Caller, Flow};
 use pliant_sdk::{Error, Event};
 use serde::Serialize;
 use serde_json::Value;
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::patience::{LEFT_BEHIND, OnAbort, Patience};
 use super::snapshot::Snapshot;
 use super::{HandlerSpec, HookPoint, Registered, Source};
 
@@ -45,20 +45,40 @@ impl From<HandlerFailure> for Event {
     }
 }
 
-/// What handlers are called with, and where their failures go.
-#[derive(Clone)]
-pub struct Callers<'a> {
-    /// Makes the services of a handler's owner.
-    pub services: &'a (dyn Fn(&Source) -> Arc<dyn Services> + Send + Sync),
-    /// Takes failures.
-    pub report: &'a (dyn Fn(HandlerFailure) + Send + Sync),
-    /// Ends the call when the user gives up.
-    pub cancel: CancellationToken,
-    /// Longest time a handler may take; `None` = no limit.
-    pub limit: Option<Duration>,
+/// Lends code of plugins what it is called with, and hears of its failures.
+pub trait Lender: Send + Sync {
+    /// The services of a handler's owner.
+    fn services(&self, source: &Source) -> Arc<dyn Services>;
+
+    /// Takes a failure.
+    fn report(&self, failure: HandlerFailure);
 }
 
-impl Callers<'_> {
+/// What handlers are called with.
+#[derive(Clone)]
+pub struct Callers<'a> {
+    lender: &'a dyn Lender,
+    patience: Patience,
+}
+
+impl<'a> Callers<'a> {
+    /// Code is lent what `lender` has, and has as much time as `patience` says.
+    #[must_use]
+    pub fn new(lender: &'a dyn Lender, patience: Patience) -> Self {
+        Self { lender, patience }
+    }
+
+    /// Reports a failure that is none of code's own.
+    pub fn report(&self, failure: HandlerFailure) {
+        self.lender.report(failure);
+    }
+
+    /// How long code may take.
+    #[must_use]
+    pub fn patience(&self) -> &Patience {
+        &self.patience
+    }
+
     /// Runs one operation of a registered thing and reports its failure. An abort ends it at once.
     ///
     /// # Errors
@@ -69,22 +89,10 @@ impl Callers<'_> {
         event: &'static str,
         op: &str,
         payload: Vec<u8>,
-        limit: Option<Duration>,
     ) -> Result<Value, HandlerFailure> {
-        let caller = user_call(self.cancel.clone());
-        self.call_as(caller, callee, event, op, payload, limit)
+        let caller = user_call(self.patience.cancel.clone());
+        self.call_as(caller, callee, event, op, payload, OnAbort::End)
             .await
-    }
-
-    /// The same where the user has given up by now.
-    fn after_abort(&self) -> (Self, Option<Duration>) {
-        let (cancel, limit) = bounds(&self.cancel, self.limit);
-        let callers = Self {
-            cancel,
-            limit,
-            ..self.clone()
-        };
-        (callers, limit)
     }
 
     async fn call_as<S>(
@@ -94,18 +102,16 @@ impl Callers<'_> {
         event: &'static str,
         op: &str,
         payload: Vec<u8>,
-        limit: Option<Duration>,
+        on_abort: OnAbort,
     ) -> Result<Value, HandlerFailure> {
         let source = callee.source();
-        let ctx = CallCtx::new(
-            caller,
-            Host::from_shared(callee.lend((self.services)(source))),
-        );
+        let services = callee.lend(self.lender.services(source));
+        let ctx = CallCtx::new(caller, Host::from_shared(services));
         let mut running = callee.invoke_bytes(op, payload, ctx);
         // Most answer at once, and need neither a timer nor an ear for the user.
         let answer = match poll_fn(|cx| Poll::Ready(running.as_mut().poll(cx))).await {
             Poll::Ready(answer) => answer,
-            Poll::Pending => self.bounded(running, limit).await,
+            Poll::Pending => self.patience.wait(running, on_abort).await,
         };
         let value = answer.and_then(|bytes| match bytes.as_slice() {
             b"" | b"null" => Ok(Value::Null),
@@ -118,48 +124,16 @@ impl Callers<'_> {
                 error,
             };
             // Of the user's giving up nobody has to be told; code that says so by itself has failed.
-            if !(failure.error.is(code::CANCELLED) && self.cancel.is_cancelled()) {
-                (self.report)(failure.clone());
+            if !(on_abort == OnAbort::End && self.is_given_up(&failure)) {
+                self.lender.report(failure.clone());
             }
             failure
         })
     }
 
-    async fn bounded(
-        &self,
-        running: BoxFuture<'static, Result<Vec<u8>, Error>>,
-        limit: Option<Duration>,
-    ) -> Result<Vec<u8>, Error> {
-        let in_time = async {
-            match limit {
-                Some(limit) => timeout(limit, running)
-                    .await
-                    .unwrap_or_else(|_| Err(too_slow(limit))),
-                None => running.await,
-            }
-        };
-        tokio::select! {
-            biased;
-            answer = in_time => answer,
-            () = self.cancel.cancelled() => Err(Error::cancelled()),
-        }
+    fn is_given_up(&self, failure: &HandlerFailure) -> bool {
+        failure.error.is(code::CANCELLED) && self.patience.cancel.is_cancelled()
     }
-}
-
-/// Time for a handler that hears of something after the user gave up.
-const AFTER_ABORT: Duration = Duration::from_secs(5);
-
-/// What ends a handler. An abort ends one that is running; one that is called later, to hear how it
-/// ended, gets a short time of its own.
-pub(crate) fn bounds(
-    cancel: &CancellationToken,
-    limit: Option<Duration>,
-) -> (CancellationToken, Option<Duration>) {
-    if cancel.is_cancelled() {
-        let limit = limit.map_or(AFTER_ABORT, |limit| limit.min(AFTER_ABORT));
-        return (CancellationToken::new(), Some(limit));
-    }
-    (cancel.clone(), limit)
 }
 
 /// The calling context of a handler or command: it can see that the user gave up.
@@ -186,6 +160,7 @@ pub struct Dispatcher<'a> {
     handlers: &'a [Arc<Registered<HandlerSpec>>],
     point: HookPoint,
     callers: Callers<'a>,
+    /// Of the handlers that end when the user gives up.
     caller: Arc<dyn Caller>,
 }
 
@@ -197,7 +172,7 @@ impl<'a> Dispatcher<'a> {
         (!handlers.is_empty()).then(|| Self {
             handlers,
             point,
-            caller: user_call(callers.cancel.clone()),
+            caller: user_call(callers.patience.cancel.clone()),
             callers,
         })
     }
@@ -209,24 +184,45 @@ impl<'a> Dispatcher<'a> {
         };
         for handler in self.handlers {
             // The failure was reported; a notification has no other consequence.
-            let _ = if self.callers.cancel.is_cancelled() {
-                let (callers, limit) = self.callers.after_abort();
-                let event = self.point.name();
-                let told = callers.call(handler, event, event, bytes.clone(), limit);
-                told.await
-            } else {
-                self.call(handler, bytes.clone()).await
+            let _ = match self.point.is_frequent() {
+                true => self.call_unless_left_out(handler, bytes.clone()).await,
+                false => self.call(handler, bytes.clone()).await.map(drop),
             };
         }
+    }
+
+    /// Calls a handler that may be called very often. One that fails time after time is left out, and
+    /// that is said once.
+    async fn call_unless_left_out(
+        &self,
+        handler: &Registered<HandlerSpec>,
+        payload: Vec<u8>,
+    ) -> Result<(), HandlerFailure> {
+        let strikes = &handler.strikes;
+        if strikes.load(Ordering::Relaxed) >= STRIKES {
+            return Ok(());
+        }
+        let called = self.call(handler, payload).await;
+        match &called {
+            Ok(_) => strikes.store(0, Ordering::Relaxed),
+            Err(failure) if self.callers.is_given_up(failure) => {}
+            Err(_) => {
+                if strikes.fetch_add(1, Ordering::Relaxed) + 1 == STRIKES {
+                    self.unusable(handler, Error::failed(LEFT_OUT));
+                }
+            }
+        }
+        called.map(drop)
     }
 
     /// Calls the handlers one after another. `payload` makes their argument, anew when an answer may
     /// have changed it, `take` gets each answer that is not null and says whether to go on, or why the
     /// answer is no answer. Failing handlers are reported and passed by, except where the hook point
-    /// fails closed: there the failure ends the dispatch.
+    /// fails closed, and where an abort kept one from its answer that was to guard something: there the
+    /// failure ends the dispatch.
     ///
     /// # Errors
-    /// The first failure, at a hook point that fails closed.
+    /// The first failure that ends it.
     pub async fn each<S>(
         &self,
         state: &mut S,
@@ -240,7 +236,7 @@ impl<'a> Dispatcher<'a> {
     /// As [`Dispatcher::each`], for a payload that is written by the caller.
     ///
     /// # Errors
-    /// The first failure, at a hook point that fails closed.
+    /// As [`Dispatcher::each`].
     pub async fn each_encoded<S>(
         &self,
         state: &mut S,
@@ -261,7 +257,7 @@ impl<'a> Dispatcher<'a> {
             match taken {
                 Ok(ControlFlow::Continue(())) => {}
                 Ok(ControlFlow::Break(())) => break,
-                Err(failure) if self.point.fails_closed() => return Err(failure),
+                Err(failure) if self.ends_with(&failure) => return Err(failure),
                 Err(_) => {}
             }
         }
@@ -273,17 +269,28 @@ impl<'a> Dispatcher<'a> {
         self.handlers
     }
 
-    /// Calls one of them; its failure is reported.
+    /// Calls one of them; its failure is reported. After an abort it hears how things ended: it is not
+    /// told that nobody wants its answer, and has the grace for it.
     pub(crate) async fn call(
         &self,
         handler: &Registered<HandlerSpec>,
         payload: Vec<u8>,
     ) -> Result<Value, HandlerFailure> {
         let event = self.point.name();
-        let (caller, limit) = (Arc::clone(&self.caller), self.callers.limit);
+        let finishes =
+            self.point.outlasts_an_abort() || self.callers.patience.cancel.is_cancelled();
+        let (caller, on_abort) = match finishes {
+            true => (user_call(CancellationToken::new()), OnAbort::Finish),
+            false => (Arc::clone(&self.caller), OnAbort::End),
+        };
         self.callers
-            .call_as(caller, handler, event, event, payload, limit)
+            .call_as(caller, handler, event, event, payload, on_abort)
             .await
+    }
+
+    fn ends_with(&self, failure: &HandlerFailure) -> bool {
+        let kept_from = failure.error.is(LEFT_BEHIND) || self.callers.is_given_up(failure);
+        self.point.fails_closed() || (kept_from && self.point.guards())
     }
 
     /// Reports that a handler's answer is no answer.
@@ -297,67 +304,54 @@ impl<'a> Dispatcher<'a> {
             event: self.point.name().into(),
             error,
         };
-        (self.callers.report)(failure.clone());
+        self.callers.lender.report(failure.clone());
         failure
     }
 }
 
-fn too_slow(limit: Duration) -> Error {
-    let ms = limit.as_millis();
-    Error::new(
-        code::TIMEOUT,
-        format!(
-            "the handler did not answer within {ms} ms and was ended; the setting extensions.handlerTimeoutMs allows more"
-        ),
-    )
-}
+/// Failures in a row after which a handler is left out that is called very often.
+const STRIKES: u32 = 3;
+
+const LEFT_OUT: &str = "it failed three times in a row and is left out here until the extension is \
+loaded again";
 
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
     use std::sync::Mutex;
+    use std::sync::atomic::AtomicUsize;
+    use std::time::Duration;
 
     use pliant_sdk::Plugin;
-    use pliant_sdk::host::ByteStream;
     use serde_json::json;
 
     use super::*;
-    use crate::registry::{InProcess, Rank, Registry};
+    use crate::registry::testing::Reports;
+    use crate::registry::{Grace, InProcess, Rank, Registry};
 
-    struct NoServices;
+    fn registered(plugin: Plugin) -> Arc<Snapshot> {
+        let registry = Registry::default();
+        let source = Source::inline("extension", Rank::User);
+        registry.publish(Arc::new(InProcess::new(source, plugin).unwrap()));
+        registry.snapshot()
+    }
 
-    impl Services for NoServices {
-        fn call(&self, name: &str, _: Vec<u8>) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
-            Box::pin(std::future::ready(Err(Error::unsupported(name))))
-        }
-
-        fn open(&self, name: &str, _: Vec<u8>) -> BoxFuture<'static, Result<ByteStream, Error>> {
-            Box::pin(std::future::ready(Err(Error::unsupported(name))))
-        }
-
-        fn notify(&self, _: &str, _: &[u8]) {}
+    fn callers(reports: &Reports, cancel: CancellationToken) -> Callers<'_> {
+        Callers::new(reports, Patience::new(cancel, None, Grace::default()))
     }
 
     /// A dispatch to the handlers of a plugin, and what of them was reported.
     async fn notified(plugin: Plugin, cancel: CancellationToken) -> Vec<String> {
-        let registry = Registry::default();
-        let source = Source::inline("extension", Rank::User);
-        registry.publish(Arc::new(InProcess::new(source, plugin).unwrap()));
-        let snapshot = registry.snapshot();
-        let reported = Mutex::new(Vec::new());
-        let services = |_: &Source| Arc::new(NoServices) as Arc<dyn Services>;
-        let report = |failure: HandlerFailure| {
-            reported.lock().unwrap().push(failure.error.to_string());
-        };
-        let callers = Callers {
-            services: &services,
-            report: &report,
-            cancel,
-            limit: None,
-        };
+        let (snapshot, reports) = (registered(plugin), Reports::default());
+        let callers = callers(&reports, cancel);
         let dispatcher = Dispatcher::new(&snapshot, HookPoint::AgentEnd, callers).unwrap();
         dispatcher.notify(&json!({"type": "agent_end"})).await;
-        reported.into_inner().unwrap()
+        texts(&reports)
+    }
+
+    fn texts(reports: &Reports) -> Vec<String> {
+        let reported = reports.take().into_iter();
+        reported.map(|failure| failure.error.to_string()).collect()
     }
 
     #[tokio::test]
@@ -391,35 +385,15 @@ mod tests {
         assert_eq!(notified(plugin, CancellationToken::new()).await.len(), 1);
     }
 
-    #[tokio::test]
-    async fn each_handler_sees_what_those_before_it_made_and_it_is_written_when_it_changed() {
-        // G7
-        let nothing = |_: Value, _: CallCtx| async { Ok(Value::Null) };
-        let one_more =
-            |event: Value, _: CallCtx| async move { Ok(json!(event.as_u64().unwrap() + 1)) };
-        let fails = |_: Value, _: CallCtx| async { Err(Error::failed("as asked")) };
-        let event = "message_end";
-        let plugin = Plugin::new()
-            .on_event(event, nothing)
-            .on_event(event, one_more)
-            .on_event(event, nothing)
-            .on_event(event, fails)
-            .on_event(event, one_more);
-        let registry = Registry::default();
-        let source = Source::inline("counting", Rank::User);
-        registry.publish(Arc::new(InProcess::new(source, plugin).unwrap()));
-        let snapshot = registry.snapshot();
-        let (services, report) = (
-            |_: &Source| Arc::new(NoServices) as Arc<dyn Services>,
-            |_: HandlerFailure| (),
-        );
-        let callers = Callers {
-            services: &services,
-            report: &report,
-            cancel: CancellationToken::new(),
-            limit: Some(Duration::from_secs(10)),
-        };
-        let dispatcher = Dispatcher::new(&snapshot, HookPoint::MessageEnd, callers).unwrap();
+    /// Calls the handlers of an event in turn, each with what those before it made of `1`.
+    async fn counted(
+        plugin: Plugin,
+        point: HookPoint,
+        cancel: CancellationToken,
+        reports: &Reports,
+    ) -> Result<(u64, usize), HandlerFailure> {
+        let snapshot = registered(plugin);
+        let dispatcher = Dispatcher::new(&snapshot, point, callers(reports, cancel)).unwrap();
         let written = Cell::new(0);
         let payload = |state: &u64| {
             written.set(written.get() + 1);
@@ -430,7 +404,123 @@ mod tests {
             Ok(ControlFlow::Continue(()))
         };
         let mut state = 1;
-        assert!(dispatcher.each(&mut state, payload, take).await.is_ok());
-        assert_eq!((state, written.get()), (3, 2));
+        dispatcher.each(&mut state, payload, take).await?;
+        Ok((state, written.get()))
+    }
+
+    async fn one_more(event: Value, _: CallCtx) -> Result<Value, Error> {
+        Ok(json!(event.as_u64().unwrap() + 1))
+    }
+
+    #[tokio::test]
+    async fn each_handler_sees_what_those_before_it_made_and_it_is_written_when_it_changed() {
+        // G7
+        let nothing = |_: Value, _: CallCtx| async { Ok(Value::Null) };
+        let fails = |_: Value, _: CallCtx| async { Err(Error::failed("as asked")) };
+        let event = "message_end";
+        let plugin = Plugin::new()
+            .on_event(event, nothing)
+            .on_event(event, one_more)
+            .on_event(event, nothing)
+            .on_event(event, fails)
+            .on_event(event, one_more);
+        let (point, reports) = (HookPoint::MessageEnd, Reports::default());
+        let counted = counted(plugin, point, CancellationToken::new(), &reports).await;
+        assert_eq!(counted.unwrap(), (3, 2));
+    }
+
+    /// Two handlers, of which the first sees an abort while it works.
+    fn aborted_in_the_first(event: &'static str, cancel: &CancellationToken) -> Plugin {
+        let gives_up = cancel.clone();
+        let slow = move |event: Value, ctx: CallCtx| {
+            gives_up.cancel();
+            async move {
+                tokio::task::yield_now().await;
+                assert!(!ctx.cancelled());
+                one_more(event, ctx).await
+            }
+        };
+        Plugin::new()
+            .on_event(event, slow)
+            .on_event(event, one_more)
+    }
+
+    #[tokio::test]
+    async fn handlers_that_decide_what_is_stored_finish_after_an_abort() {
+        // R51, G7, T15, R50
+        for point in HookPoint::ALL
+            .iter()
+            .filter(|point| point.outlasts_an_abort())
+        {
+            let (cancel, reports) = (CancellationToken::new(), Reports::default());
+            let plugin = aborted_in_the_first(point.name(), &cancel);
+            let counted = counted(plugin, *point, cancel, &reports).await;
+            assert_eq!(
+                (counted.unwrap().0, reports.take().len()),
+                (3, 0),
+                "{point:?}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_guard_that_an_abort_keeps_from_its_answer_ends_the_dispatch() {
+        // R51, P16
+        let (cancel, reports) = (CancellationToken::new(), Reports::default());
+        let gives_up = cancel.clone();
+        let plugin = Plugin::new()
+            .on_event("input", move |_, _| {
+                gives_up.cancel();
+                std::future::pending()
+            })
+            .on_event("input", one_more);
+        let failure = counted(plugin, HookPoint::Input, cancel, &reports).await;
+        assert!(failure.unwrap_err().error.is(code::CANCELLED));
+        assert_eq!(reports.take().len(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_handler_of_every_piece_that_keeps_failing_is_left_out_and_that_is_said_once() {
+        // G5, E09
+        let calls = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&calls);
+        let fails = move |_: Value, _: CallCtx| {
+            let call = count.fetch_add(1, Ordering::Relaxed);
+            // Not in a row at first.
+            async move {
+                if call == 1 {
+                    Ok(Value::Null)
+                } else {
+                    Err(Error::failed("no"))
+                }
+            }
+        };
+        let snapshot = registered(Plugin::new().on_event("message_update", fails));
+        let reports = Reports::default();
+        for _ in 0..100 {
+            let callers = callers(&reports, CancellationToken::new());
+            let point = HookPoint::MessageUpdate;
+            let dispatcher = Dispatcher::new(&snapshot, point, callers).unwrap();
+            dispatcher.notify(&json!({})).await;
+        }
+        assert_eq!(calls.load(Ordering::Relaxed), 5);
+        assert_eq!(texts(&reports), ["no", "no", "no", "no", LEFT_OUT]);
+    }
+
+    #[tokio::test]
+    async fn the_limit_of_a_handler_is_told_with_the_setting_that_allows_more() {
+        // G5
+        let hangs = |_: Value, _: CallCtx| std::future::pending();
+        let snapshot = registered(Plugin::new().on_event("agent_end", hangs));
+        let reports = Reports::default();
+        let limit = Some(Duration::from_millis(1));
+        let patience = Patience::new(CancellationToken::new(), limit, Grace::default());
+        let callers = Callers::new(&reports, patience);
+        let dispatcher = Dispatcher::new(&snapshot, HookPoint::AgentEnd, callers).unwrap();
+        dispatcher.notify(&json!({})).await;
+        let [told] = &texts(&reports)[..] else {
+            panic!("one failure")
+        };
+        assert!(told.contains("extensions.handlerTimeoutMs"), "{told}");
     }
 }

@@ -99,6 +99,8 @@ pub enum Kind {
     Hook,
     /// Something the user can type.
     Command,
+    /// An option of the command line.
+    Flag,
 }
 
 impl Kind {
@@ -112,6 +114,7 @@ impl Kind {
             "virtual_model" => Some(Self::VirtualModel),
             "hook" => Some(Self::Hook),
             "command" => Some(Self::Command),
+            "flag" => Some(Self::Flag),
             _ => None,
         }
     }
@@ -124,10 +127,10 @@ pub struct Contribution {
     pub id: u32,
     /// What it is.
     pub kind: Kind,
-    /// Its name: of the tool, the wire, the provider, the command, or the event of a hook.
+    /// Its name: of the tool, the wire, the provider, the command, the flag, or the event of a hook.
     pub name: String,
-    /// The rest of its declaration, by kind: `ToolSpec`, `ProviderSpec`, `VirtualModelSpec`, `CommandSpec`, or
-    /// nothing.
+    /// The rest of its declaration, by kind: `ToolSpec`, `ProviderSpec`, `VirtualModelSpec`, `CommandSpec`,
+    /// `FlagSpec`, or nothing.
     pub spec: Value,
 }
 

@@ -123,4 +123,30 @@ impl HookPoint {
     pub fn fails_closed(self) -> bool {
         matches!(self, Self::ToolCall | Self::UserBash)
     }
+
+    /// What a handler answers decides what is stored of something that has happened: an abort lets one
+    /// that works on it finish.
+    #[must_use]
+    pub fn outlasts_an_abort(self) -> bool {
+        matches!(
+            self,
+            Self::ToolResult | Self::MessageEnd | Self::TurnEnd | Self::AgentBeforeSettle
+        )
+    }
+
+    /// Without the answer of a handler that the user kept from it, nothing goes on with what it was
+    /// shown: it may be there to take a secret out.
+    #[must_use]
+    pub fn guards(self) -> bool {
+        matches!(self, Self::Input | Self::ToolResult | Self::MessageEnd)
+    }
+
+    /// It comes for every piece of something, of which there may be thousands.
+    #[must_use]
+    pub fn is_frequent(self) -> bool {
+        matches!(
+            self,
+            Self::MessageUpdate | Self::ProviderStreamEvent | Self::ToolExecutionUpdate
+        )
+    }
 }

@@ -1,5 +1,5 @@
-//! Services end with the generation that they were lent to (`extensions.md` §6): who keeps them beyond it
-//! is told so. A call in flight holds its generation, so a reload takes nothing away from it.
+//! Services end with what they were lent to (`extensions.md` §6): who keeps them beyond it is told so. A
+//! call in flight holds its generation, so a reload takes nothing away from it.
 
 use std::sync::{Arc, Weak};
 
@@ -9,22 +9,36 @@ use pliant_sdk::host::{BoxFuture, ByteStream, Services};
 
 use super::Generation;
 
-/// Services of one generation.
-pub(super) struct WithGeneration {
+/// Services of a lifetime.
+struct Ending<E> {
     services: Arc<dyn Services>,
-    generation: Weak<dyn Generation>,
+    has_ended: E,
 }
 
-impl WithGeneration {
-    pub(super) fn new(services: Arc<dyn Services>, generation: &Arc<dyn Generation>) -> Self {
-        Self {
-            services,
-            generation: Arc::downgrade(generation),
-        }
-    }
+/// The services, until `has_ended` says that whoever they are for is gone. What is not there yet, as a
+/// plugin that is being created, has not ended.
+pub(crate) fn until(
+    services: Arc<dyn Services>,
+    has_ended: impl Fn() -> bool + Send + Sync + 'static,
+) -> Arc<dyn Services> {
+    Arc::new(Ending {
+        services,
+        has_ended,
+    })
+}
 
+/// The services, as long as somebody holds the generation.
+pub(super) fn with_generation(
+    services: Arc<dyn Services>,
+    generation: &Arc<dyn Generation>,
+) -> Arc<dyn Services> {
+    let generation: Weak<dyn Generation> = Arc::downgrade(generation);
+    until(services, move || generation.strong_count() == 0)
+}
+
+impl<E: Fn() -> bool> Ending<E> {
     fn check(&self, service: &str) -> Result<(), Error> {
-        if self.generation.strong_count() > 0 {
+        if !(self.has_ended)() {
             return Ok(());
         }
         Err(Error::new(
@@ -36,7 +50,7 @@ impl WithGeneration {
     }
 }
 
-impl Services for WithGeneration {
+impl<E: Fn() -> bool + Send + Sync> Services for Ending<E> {
     fn call(&self, service: &str, payload: Vec<u8>) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
         match self.check(service) {
             Ok(()) => self.services.call(service, payload),
@@ -58,5 +72,31 @@ impl Services for WithGeneration {
     /// The log stays open: that something is stale may be worth a line.
     fn notify(&self, service: &str, payload: &[u8]) {
         self.services.notify(service, payload);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::OnceLock;
+
+    use super::*;
+    use crate::registry::testing::NoServices;
+
+    #[tokio::test]
+    async fn who_is_not_there_yet_may_ask_and_who_is_gone_may_not() {
+        // extensions §2, §6: code keeps what it was created with.
+        let slot: Arc<OnceLock<Weak<()>>> = Arc::default();
+        let seen = Arc::clone(&slot);
+        let has_ended = move || seen.get().is_some_and(|it| it.strong_count() == 0);
+        let services = until(Arc::new(NoServices), has_ended);
+        let answer = async || services.call("x", Vec::new()).await.unwrap_err().code;
+        assert_eq!(answer().await, code::UNSUPPORTED);
+        let it = Arc::new(());
+        slot.set(Arc::downgrade(&it)).unwrap();
+        assert_eq!(answer().await, code::UNSUPPORTED);
+        drop(it);
+        assert_eq!(answer().await, code::STALE);
+        let opened = services.open("x", Vec::new()).await;
+        assert!(opened.is_err_and(|error| error.is(code::STALE)));
     }
 }

@@ -6,19 +6,25 @@
 //! (`extensions.md` §4.12); losers stay visible as diagnostics.
 
 mod dispatch;
+mod flag;
 mod generation;
 mod hook;
 mod lifetime;
+mod patience;
 mod snapshot;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
 
-pub(crate) use dispatch::bounds;
-pub use dispatch::{Callers, Dispatcher, HandlerFailure, call_ctx};
+pub use dispatch::{Callers, Dispatcher, HandlerFailure, Lender, call_ctx};
+pub use flag::FlagValues;
 pub use generation::{Contribution, Generation, InProcess, Kind, MakeServices, Rank, Source};
 pub use hook::{BUS_PREFIX, HandlerSpec, HookPoint};
+pub(crate) use lifetime::until;
+pub use patience::{Grace, Patience};
 pub use snapshot::{Registered, Snapshot};
 
 /// Keeps something made from a snapshot, and lets go of it when that has been replaced: a generation

@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use indexmap::IndexMap;
 use pliant_sdk::Error;
 use pliant_sdk::command::CommandSpec;
+use pliant_sdk::flag::FlagSpec;
 use pliant_sdk::host::{BoxFuture, Services};
 use pliant_sdk::plugin::{CallCtx, Invocation};
 use pliant_sdk::provider::ProviderSpec;
@@ -17,7 +19,7 @@ use serde::de::DeserializeOwned;
 
 use super::generation::{Contribution, Generation, Kind, Rank, Source};
 use super::hook::{BUS_PREFIX, HandlerSpec, HookPoint};
-use super::lifetime::WithGeneration;
+use super::lifetime::with_generation;
 
 /// A registered thing and the generation that runs it.
 pub struct Registered<S> {
@@ -25,6 +27,8 @@ pub struct Registered<S> {
     pub spec: S,
     id: u32,
     generation: Arc<dyn Generation>,
+    /// Failures in a row, where these are counted.
+    pub(super) strikes: AtomicU32,
 }
 
 impl<S: fmt::Debug> fmt::Debug for Registered<S> {
@@ -46,7 +50,7 @@ impl<S> Registered<S> {
     /// Lends services to the code of this: they end when its generation does.
     #[must_use]
     pub fn lend(&self, services: Arc<dyn Services>) -> Arc<dyn Services> {
-        Arc::new(WithGeneration::new(services, &self.generation))
+        with_generation(services, &self.generation)
     }
 
     /// Runs an operation; JSON in and out as bytes.
@@ -96,8 +100,11 @@ pub struct Snapshot {
     tools: IndexMap<String, Arc<Registered<ToolSpec>>>,
     wires: HashMap<String, Arc<Registered<()>>>,
     providers: IndexMap<String, Arc<Registered<ProviderSpec>>>,
+    /// By provider: what ships with pliant and serves it over another wire than the first does.
+    shared: HashMap<String, Vec<Arc<Registered<ProviderSpec>>>>,
     virtual_models: IndexMap<String, Arc<Registered<VirtualModelSpec>>>,
     commands: IndexMap<String, Arc<Registered<CommandSpec>>>,
+    flags: IndexMap<String, Arc<Registered<FlagSpec>>>,
     hooks: HashMap<String, Vec<Arc<Registered<HandlerSpec>>>>,
     diagnostics: Vec<String>,
 }
@@ -135,7 +142,7 @@ impl Snapshot {
                     }
                     Kind::Provider => {
                         if let Some(new) = snapshot.spec(generation, item) {
-                            replace(&mut snapshot.providers, generation, item, new);
+                            snapshot.add_provider(generation, item, new);
                         }
                     }
                     Kind::VirtualModel => {
@@ -155,6 +162,7 @@ impl Snapshot {
                             commands.push(registered(generation, item, spec));
                         }
                     }
+                    Kind::Flag => snapshot.add_flag(generation, item),
                 }
             }
         }
@@ -203,6 +211,16 @@ impl Snapshot {
         self.providers.get(id)
     }
 
+    /// All that know models of a provider: several only of what ships with pliant, where each wire
+    /// brings the services that speak it.
+    pub fn provider_sources(
+        &self,
+        id: &str,
+    ) -> impl Iterator<Item = &Arc<Registered<ProviderSpec>>> {
+        let others = self.shared.get(id).into_iter().flatten();
+        self.providers.get(id).into_iter().chain(others)
+    }
+
     /// The virtual models.
     pub fn virtual_models(&self) -> impl Iterator<Item = &Arc<Registered<VirtualModelSpec>>> {
         self.virtual_models.values()
@@ -225,6 +243,11 @@ impl Snapshot {
         self.commands.get(name)
     }
 
+    /// The flags, in load order.
+    pub fn flags(&self) -> impl Iterator<Item = &Arc<Registered<FlagSpec>>> {
+        self.flags.values()
+    }
+
     /// The handlers of an event in dispatch order; the list is a snapshot of its own (G3).
     #[must_use]
     pub fn handlers(&self, event: &str) -> &[Arc<Registered<HandlerSpec>>] {
@@ -245,6 +268,28 @@ impl Snapshot {
                 "The handler of \"{event}\" in \"{source}\" is never called: this version has no such event."
             ));
         }
+    }
+
+    /// As [`replace`], but of what ships with pliant none hides another's models.
+    fn add_provider(
+        &mut self,
+        generation: &Arc<dyn Generation>,
+        item: &Contribution,
+        spec: ProviderSpec,
+    ) {
+        let is_built_in = |source: &Source| source.rank == Rank::BuiltIn;
+        let known = self.providers.get(&item.name).map(|known| known.source());
+        if is_built_in(generation.source())
+            && known.is_some_and(|known| is_built_in(known) && known != generation.source())
+        {
+            let others = self.shared.entry(item.name.clone()).or_default();
+            others.push(registered(generation, item, spec));
+            return;
+        }
+        if !is_built_in(generation.source()) {
+            self.shared.remove(&item.name);
+        }
+        replace(&mut self.providers, generation, item, spec);
     }
 
     /// Inside one source a later registration replaces; between sources the first wins, and any wins
@@ -285,6 +330,31 @@ impl Snapshot {
                 )),
             }
         }
+    }
+
+    /// The first declaration of a name holds (`extensions.md` §4.12).
+    fn add_flag(&mut self, generation: &Arc<dyn Generation>, item: &Contribution) {
+        let Some(spec) = self.spec::<FlagSpec>(generation, item) else {
+            return;
+        };
+        let (name, source) = (&item.name, &generation.source().name);
+        if let Err(problem) = spec.check() {
+            self.diagnostics.push(format!(
+                "The flag --{name} of \"{source}\" is left out: {problem}."
+            ));
+            return;
+        }
+        if let Some(first) = self.flags.get(name) {
+            let first = &first.source().name;
+            if first != source {
+                self.diagnostics.push(format!(
+                    "The flag --{name} of \"{source}\" is that of \"{first}\", which declared it first; rename one of them."
+                ));
+            }
+            return;
+        }
+        self.flags
+            .insert(name.clone(), registered(generation, item, spec));
     }
 
     fn spec<S: DeserializeOwned>(
@@ -332,6 +402,7 @@ fn registered<S>(
         spec,
         id: item.id,
         generation: Arc::clone(generation),
+        strikes: AtomicU32::new(0),
     })
 }
 
@@ -514,6 +585,35 @@ mod tests {
         let snapshot = registry.snapshot();
         let names: Vec<_> = snapshot.commands().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["x:1", "x:2", "x:3", "y"]);
+    }
+
+    /// extensions §4.12; one service may speak several wires.
+    #[test]
+    fn what_ships_with_pliant_shares_a_provider_and_anything_else_replaces_it() {
+        struct Service(&'static str);
+        impl pliant_sdk::provider::Provider for Service {
+            fn spec(&self) -> ProviderSpec {
+                ProviderSpec {
+                    name: "s".to_owned(),
+                    label: self.0.to_owned(),
+                    ..ProviderSpec::default()
+                }
+            }
+            fn models(&self) -> Vec<pliant_sdk::Model> {
+                Vec::new()
+            }
+        }
+        let of = |label, rank| source(label, rank, Plugin::new().provider(Service(label)));
+        let labels = |sources: Vec<Arc<dyn Generation>>| {
+            let snapshot = Snapshot::build(1, sources);
+            let known = snapshot.provider_sources("s");
+            known.map(|p| p.spec.label.clone()).collect::<Vec<_>>()
+        };
+        let (a, b) = (of("a", Rank::BuiltIn), of("b", Rank::BuiltIn));
+        let own = || of("own", Rank::Inline);
+        assert_eq!(labels(vec![Arc::clone(&a), Arc::clone(&b)]), ["a", "b"]);
+        assert_eq!(labels(vec![Arc::clone(&a), Arc::clone(&b), own()]), ["own"]);
+        assert_eq!(labels(vec![own(), a, b]), ["own"]);
     }
 
     #[test]

@@ -76,6 +76,7 @@ mod tests {
             name: name.to_owned(),
             description: "D.".to_owned(),
             file: file.into(),
+            scope: crate::settings::Scope::User,
             hidden: false,
             fields: Map::new(),
         }

@@ -1,13 +1,14 @@
 //! What is contributed by files of a convention: skills and prompt templates. Places come in, in the
 //! order of their precedence; what can be used comes out, with sentences about what cannot.
 //!
-//! Places, nearest first; on equal names the first wins (`resources.md` §2): the command line, the
-//! user's directory, the folder that agents share (`~/.agents`), pi's directory. A project's own
-//! resources need trust, which this version cannot give, so they are not looked at.
+//! On equal names the first wins (`resources.md` §2). A project's own resources are looked at where the
+//! options say that it is trusted.
 
 mod frontmatter;
+mod places;
 mod walk;
 
+mod extensions;
 mod skills;
 mod templates;
 
@@ -18,13 +19,16 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::settings::ResourceList;
+
 pub use arguments::{split_arguments, substitute};
 pub use block::SkillBlock;
+pub use extensions::extension_files;
 pub use frontmatter::{Document, DocumentError};
 pub use skills::Skill;
 pub use templates::Template;
 
-use skills::{Place, Strays};
+use places::{Wanted, places};
 
 /// Which resources are wanted beside those that are found.
 #[derive(Debug, Clone, Default)]
@@ -39,8 +43,14 @@ pub struct ResourceOptions {
     pub no_templates: bool,
     /// The user's home, with the folders of other agents; `None` leaves those out.
     pub home: Option<PathBuf>,
-    /// Leave pi's directory out.
+    /// Leave pi's directories out.
     pub no_pi: bool,
+    /// The project is trusted: its own count too.
+    pub project: bool,
+    /// What the settings list of skills.
+    pub skill_lists: Vec<ResourceList>,
+    /// What the settings list of prompt templates.
+    pub template_lists: Vec<ResourceList>,
 }
 
 /// What is there.
@@ -52,7 +62,7 @@ pub struct Resources {
 
 /// A path on the command line that is not there.
 #[derive(Debug, Error)]
-#[error("There is no file or folder {}, which the command line names as a {kind}.", path.display())]
+#[error("There is no file or folder {}, which the command line names as {kind}.", path.display())]
 pub struct MissingResource {
     kind: &'static str,
     path: PathBuf,
@@ -69,9 +79,25 @@ impl Resources {
         cwd: &Path,
     ) -> Result<(Self, Vec<String>), MissingResource> {
         let mut warnings = Vec::new();
-        let skills = skill_places(options, agent_dir, cwd)?;
+        let skills = Wanted {
+            kind: "a skill",
+            folder: "skills",
+            named: &options.skills,
+            only_named: options.no_skills,
+            lists: &options.skill_lists,
+            shared: true,
+        };
+        let skills = places(&skills, options, agent_dir, cwd, &mut warnings)?;
         let skills = skills::find(&skills, &mut warnings);
-        let templates = template_places(options, agent_dir, cwd)?;
+        let templates = Wanted {
+            kind: "a prompt template",
+            folder: "prompts",
+            named: &options.templates,
+            only_named: options.no_templates,
+            lists: &options.template_lists,
+            shared: false,
+        };
+        let templates = places(&templates, options, agent_dir, cwd, &mut warnings)?;
         let templates = templates::find(&templates, &mut warnings);
         let resources = Self {
             skills: first_of_each("skill", skills, &mut warnings, |skill| {
@@ -109,61 +135,6 @@ impl Resources {
     }
 }
 
-fn skill_places(
-    options: &ResourceOptions,
-    agent_dir: &Path,
-    cwd: &Path,
-) -> Result<Vec<Place>, MissingResource> {
-    let place = |path, strays| Place { path, strays };
-    let named = named("skill", &options.skills, cwd)?;
-    let mut places: Vec<Place> = named.map(|path| place(path, Strays::AtRoot)).collect();
-    if options.no_skills {
-        return Ok(places);
-    }
-    places.push(place(agent_dir.join("skills"), Strays::AtRoot));
-    if let Some(home) = &options.home {
-        places.push(place(home.join(".agents/skills"), Strays::BelowRoot));
-    }
-    places.extend(pi_dir(options).map(|pi| place(pi.join("skills"), Strays::AtRoot)));
-    Ok(places)
-}
-
-fn template_places(
-    options: &ResourceOptions,
-    agent_dir: &Path,
-    cwd: &Path,
-) -> Result<Vec<PathBuf>, MissingResource> {
-    let mut places: Vec<PathBuf> = named("prompt template", &options.templates, cwd)?.collect();
-    if options.no_templates {
-        return Ok(places);
-    }
-    places.push(agent_dir.join("prompts"));
-    places.extend(pi_dir(options).map(|pi| pi.join("prompts")));
-    Ok(places)
-}
-
-/// Pi's directory, which is only read (`interfaces.md` §3.1).
-fn pi_dir(options: &ResourceOptions) -> Option<PathBuf> {
-    let home = options.home.as_ref().filter(|_| !options.no_pi);
-    home.map(|home| home.join(".pi/agent"))
-}
-
-fn named(
-    kind: &'static str,
-    paths: &[PathBuf],
-    cwd: &Path,
-) -> Result<impl Iterator<Item = PathBuf>, MissingResource> {
-    let paths: Vec<PathBuf> = paths.iter().map(|path| cwd.join(path)).collect();
-    // A pipe or a device is neither.
-    match paths.iter().find(|path| !path.is_file() && !path.is_dir()) {
-        Some(path) => Err(MissingResource {
-            kind,
-            path: path.clone(),
-        }),
-        None => Ok(paths.into_iter()),
-    }
-}
-
 /// On equal names the first wins, and the others are told.
 fn first_of_each<T>(
     kind: &str,
@@ -195,6 +166,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::settings::Scope;
 
     struct Home {
         dir: tempfile::TempDir,
@@ -298,5 +270,79 @@ mod tests {
         home.options.templates.clear();
         home.options.skills = vec!["/dev/null".into()];
         assert!(home.load().is_err());
+    }
+
+    #[test]
+    fn a_trusted_projects_come_before_the_users_and_pis_come_last() {
+        // resources.md §2, §13.3; interfaces.md §3.1
+        let mut home = Home::with(&[
+            ".pi/agent/prompts/t.md",
+            "p/.pi/prompts/t.md",
+            "agent/prompts/t.md",
+            "p/.pliant/prompts/t.md",
+            "p/.agents/skills/one/SKILL.md",
+            "agent/skills/one/SKILL.md",
+        ]);
+        let load = |options: &ResourceOptions| {
+            let root = home.dir.path();
+            Resources::load(options, &root.join("agent"), &root.join("p")).unwrap()
+        };
+        let of = |resources: &Resources| {
+            let template = resources.template("t").unwrap();
+            let skill = resources.skill("one").unwrap();
+            (template.description.clone(), skill.description.clone())
+        };
+        let (untrusted, warnings) = load(&home.options);
+        assert_eq!(of(&untrusted).0, "agent/prompts/t.md");
+        assert_eq!(untrusted.template("t").unwrap().scope, Scope::User);
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        home.options.project = true;
+        let (trusted, warnings) = load(&home.options);
+        let expected = ("p/.pliant/prompts/t.md", "p/.agents/skills/one/SKILL.md");
+        assert_eq!(of(&trusted), (expected.0.to_owned(), expected.1.to_owned()));
+        assert_eq!(trusted.skill("one").unwrap().scope, Scope::Project);
+        assert_eq!(warnings.len(), 4, "{warnings:?}");
+        assert!(warnings[2].contains("p/.pi/prompts"), "{warnings:?}");
+    }
+
+    #[test]
+    fn skills_of_folders_above_count_up_to_the_root_of_the_repository() {
+        // resources.md §4.1
+        for (repository, counts) in [("", true), ("r/p", false), ("r", true)] {
+            let mut home = Home::with(&["r/.agents/skills/one/SKILL.md", "r/p/x"]);
+            if !repository.is_empty() {
+                fs::create_dir(home.dir.path().join(repository).join(".git")).unwrap();
+            }
+            home.options.project = true;
+            let root = home.dir.path();
+            let (resources, _) =
+                Resources::load(&home.options, &root.join("agent"), &root.join("r/p")).unwrap();
+            assert_eq!(resources.skill("one").is_some(), counts, "{repository:?}");
+        }
+    }
+
+    #[test]
+    fn lists_of_the_settings_add_places_and_leave_out() {
+        // resources.md §2
+        let mut home = Home::with(&[
+            "agent/skills/one/SKILL.md",
+            "agent/prompts/t.md",
+            "more/u.md",
+        ]);
+        let list = |entries: &[&str]| {
+            let entries: Vec<String> = entries.iter().map(|entry| (*entry).to_owned()).collect();
+            let agent = home.dir.path().join("agent");
+            vec![ResourceList::new(Scope::User, &agent, &entries, None)]
+        };
+        let (skills, templates) = (
+            list(&["!one"]),
+            list(&["../more", "../gone", "-prompts/t.md"]),
+        );
+        home.options.skill_lists = skills;
+        home.options.template_lists = templates;
+        let (resources, warnings) = home.load().unwrap();
+        assert!(resources.skill("one").is_none() && resources.template("t").is_none());
+        assert!(resources.template("u").is_some());
+        assert!(warnings[0].contains("gone, which the settings list as a prompt template"));
     }
 }

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::frontmatter::Document;
+use super::places::Place;
 use super::walk::Walk;
+use crate::settings::Scope;
 
 /// A skill that can be used.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +20,8 @@ pub struct Skill {
     pub description: String,
     /// Its text.
     pub file: PathBuf,
+    /// Who brought it.
+    pub scope: Scope,
     /// Only the user calls it; the model is not told of it.
     pub hidden: bool,
     /// All fields of its front matter, also those nobody enforces (`license`, `allowed-tools`, …).
@@ -30,13 +34,6 @@ impl Skill {
     pub fn base_dir(&self) -> &Path {
         self.file.parent().unwrap_or(Path::new(""))
     }
-}
-
-/// A place to look in: a folder, or one file.
-#[derive(Debug, Clone)]
-pub(super) struct Place {
-    pub(super) path: PathBuf,
-    pub(super) strays: Strays,
 }
 
 /// Which Markdown files beside folders with `SKILL.md` count, if they have a description.
@@ -84,43 +81,43 @@ enum Claim {
 impl Search<'_> {
     fn place(&mut self, place: &Place) {
         if !place.path.is_file() {
-            self.folder(&place.path, place.strays, 0);
+            self.folder(&place.path, place, 0);
         } else if super::is_markdown(&place.path) {
-            self.take(&place.path, Claim::Declared);
+            self.take(&place.path, place, Claim::Declared);
         } else {
             self.refuse(&place.path, "it is no Markdown file");
         }
     }
 
-    fn folder(&mut self, folder: &Path, strays: Strays, depth: usize) {
+    fn folder(&mut self, folder: &Path, place: &Place, depth: usize) {
         let Some(listing) = self.walk.enter(folder) else {
             return;
         };
         let declared = listing.files.iter().find(|file| file.ends_with("SKILL.md"));
         if let Some(file) = declared {
-            self.take(file, Claim::Declared);
+            self.take(file, place, Claim::Declared);
         } else {
-            if (strays == Strays::AtRoot) == (depth == 0) {
+            if (place.strays == Strays::AtRoot) == (depth == 0) {
                 for file in listing.files.iter().filter(|file| super::is_markdown(file)) {
-                    self.take(file, Claim::Stray);
+                    self.take(file, place, Claim::Stray);
                 }
             }
             for folder in &listing.folders {
-                self.folder(folder, strays, depth + 1);
+                self.folder(folder, place, depth + 1);
             }
         }
         self.walk.leave();
     }
 
-    fn take(&mut self, file: &Path, claim: Claim) {
-        if !self.walk.meet(file) {
+    fn take(&mut self, file: &Path, place: &Place, claim: Claim) {
+        if !place.takes(file) || !self.walk.meet(file) {
             return;
         }
         let refusal = match Document::read(file) {
             Ok(document) => match document.text("description") {
                 Some(description) => {
                     let description = description.to_owned();
-                    return self.add(file, document, description);
+                    return self.add(file, place.scope, document, description);
                 }
                 None => "it has no description. Say in its front matter when to use it".to_owned(),
             },
@@ -131,7 +128,7 @@ impl Search<'_> {
         }
     }
 
-    fn add(&mut self, file: &Path, document: Document, description: String) {
+    fn add(&mut self, file: &Path, scope: Scope, document: Document, description: String) {
         let folder = file.parent().and_then(Path::file_name);
         let folder = folder.unwrap_or_default().to_string_lossy();
         let name = document.text("name").unwrap_or(&folder).to_owned();
@@ -144,6 +141,7 @@ impl Search<'_> {
             name,
             description,
             file: file.to_owned(),
+            scope,
             hidden: document.fields.get("disable-model-invocation") == Some(&Value::Bool(true)),
             fields: document.fields,
         });
@@ -204,8 +202,8 @@ mod tests {
 
     fn look(dir: &Path, strays: Strays) -> (Vec<String>, Vec<String>) {
         let place = Place {
-            path: dir.to_owned(),
             strays,
+            ..Place::found(dir.to_owned(), Scope::User)
         };
         let mut warnings = Vec::new();
         let skills = find(&[place], &mut warnings);
@@ -334,10 +332,7 @@ mod tests {
                 "---\ndescription: D.\ndisable-model-invocation: {word}\nmetadata:\n  a: b\n---\n"
             );
             fs::write(dir.path().join("SKILL.md"), text).unwrap();
-            let place = Place {
-                path: dir.path().to_owned(),
-                strays: Strays::AtRoot,
-            };
+            let place = Place::found(dir.path().to_owned(), Scope::User);
             let skills = find(&[place], &mut Vec::new());
             assert_eq!(skills[0].hidden, hidden, "{word}");
             assert_eq!(skills[0].fields["metadata"]["a"], "b");

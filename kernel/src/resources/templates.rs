@@ -4,7 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use super::frontmatter::{Document, DocumentError};
+use super::places::Place;
 use super::walk::Walk;
+use crate::settings::Scope;
 
 /// A template that can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,10 +19,12 @@ pub struct Template {
     pub argument_hint: Option<String>,
     /// Its text.
     pub file: PathBuf,
+    /// Who brought it.
+    pub scope: Scope,
 }
 
 impl Template {
-    fn load(file: &Path) -> Result<Self, DocumentError> {
+    fn load(file: &Path, scope: Scope) -> Result<Self, DocumentError> {
         let document = Document::read(file)?;
         let described = document.text("description").map(str::to_owned);
         let hint = document.text("argument-hint").map(str::to_owned);
@@ -33,22 +37,23 @@ impl Template {
             description: described.unwrap_or_else(|| first_line(&document.body)),
             argument_hint: hint,
             file: file.to_owned(),
+            scope,
         })
     }
 }
 
 /// The templates of all places, which are folders or files, in order. What is wrong with one is told
 /// in a sentence.
-pub(super) fn find(places: &[PathBuf], warnings: &mut Vec<String>) -> Vec<Template> {
+pub(super) fn find(places: &[Place], warnings: &mut Vec<String>) -> Vec<Template> {
     let mut walk = Walk::default();
     let mut templates = Vec::new();
     for place in places {
-        for file in files(place, &mut walk) {
-            if !walk.meet(&file) {
+        for file in files(&place.path, &mut walk) {
+            if !place.takes(&file) || !walk.meet(&file) {
                 continue;
             }
             let loaded = match super::is_markdown(&file) {
-                true => Template::load(&file).map_err(|error| error.to_string()),
+                true => Template::load(&file, place.scope).map_err(|error| error.to_string()),
                 false => Err("it is no Markdown file".to_owned()),
             };
             match loaded {
@@ -105,7 +110,8 @@ mod tests {
             fs::write(path, text).unwrap();
         }
         let mut warnings = Vec::new();
-        let templates = find(&[dir.path().to_owned()], &mut warnings);
+        let place = Place::found(dir.path().to_owned(), Scope::User);
+        let templates = find(&[place], &mut warnings);
         (templates, warnings)
     }
 

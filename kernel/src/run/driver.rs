@@ -10,6 +10,7 @@ use pliant_sdk::{Error, Event};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use super::attempts::Attempts;
 use super::loadout::Loadout;
 use super::prepare::{Prepared, RunPrompt};
 use super::route::{self, Routing};
@@ -25,6 +26,7 @@ pub(super) struct RunDriver<'a, H> {
     pub(super) cancel: &'a CancellationToken,
     state: Mutex<TurnState>,
     routing: Mutex<Routing>,
+    attempts: Mutex<Attempts>,
 }
 
 /// What changes from turn to turn.
@@ -36,8 +38,6 @@ struct TurnState {
     run_prompt: RunPrompt,
     /// No request was made yet.
     begins: bool,
-    /// Times the failed answer was asked for again (R7, R8).
-    attempts: u32,
     /// A compaction failed in this run.
     compaction_failed: bool,
     /// Turns begun since `agent_start`.
@@ -58,13 +58,13 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
             host,
             cancel,
             routing: Mutex::default(),
+            attempts: Mutex::default(),
             state: Mutex::new(TurnState {
                 snapshot,
                 loadout,
                 prompt,
                 run_prompt: RunPrompt::default(),
                 begins: true,
-                attempts: 0,
                 compaction_failed: false,
                 turns: 0,
                 continuations: 0,
@@ -103,60 +103,6 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
             will_retry,
         })
         .await;
-    }
-
-    /// Whether the answer failed in a way that is worth another attempt (R6, R10).
-    pub(super) fn may_retry(&self, answer: &Message) -> bool {
-        let attempts = self.lock().attempts;
-        let policy = self.host.retry_policy();
-        !self.cancel.is_cancelled()
-            && answer
-                .as_assistant()
-                .is_some_and(|answer| policy.allows(attempts, answer))
-    }
-
-    /// Leaves the failed answer out and waits for the next attempt; false when the user does not want
-    /// to wait (R7).
-    pub(super) async fn retry(&self, failed: &Arc<Message>) -> Result<bool, Error> {
-        if self.cancel.is_cancelled() {
-            self.give_up(None).await;
-            return Ok(false);
-        }
-        let policy = self.host.retry_policy();
-        let attempt = {
-            let mut state = self.lock();
-            state.attempts += 1;
-            state.attempts
-        };
-        let delay = policy.delay(attempt);
-        self.emit(Event::AutoRetryStart {
-            attempt,
-            max_attempts: policy.max_retries,
-            delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
-            error_message: error_of(failed).unwrap_or_default(),
-        })
-        .await;
-        if let Err(error) = self.omit(failed).await {
-            self.end_retry(false, Some(error.to_string())).await;
-            return Err(error);
-        }
-        self.routing().failed(failed);
-        tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => {
-                self.end_retry(false, Some("Retry cancelled".to_owned())).await;
-                Ok(false)
-            }
-            () = tokio::time::sleep(delay) => Ok(true),
-        }
-    }
-
-    /// Leaves a stored answer out of later requests (R9).
-    pub(super) async fn omit(&self, answer: &Arc<Message>) -> Result<(), Error> {
-        for entry in self.host.omit(answer)? {
-            self.emit(Event::EntryAppended { entry }).await;
-        }
-        Ok(())
     }
 
     pub(super) fn is_cancelled(&self) -> bool {
@@ -201,28 +147,8 @@ impl<'a, H: RunHost> RunDriver<'a, H> {
         hooks::notify(self.host, self.cancel, event).await
     }
 
-    /// No other attempt follows: says how a series of them ended, if there was one.
-    pub(super) async fn give_up(&self, last: Option<&Arc<Message>>) {
-        let error = if self.cancel.is_cancelled() {
-            Some("Retry cancelled".to_owned())
-        } else {
-            last.and_then(error_of)
-        };
-        if error.is_some() {
-            self.end_retry(false, error).await;
-        }
-    }
-
-    async fn end_retry(&self, success: bool, final_error: Option<String>) {
-        let attempt = std::mem::take(&mut self.lock().attempts);
-        if attempt > 0 {
-            self.emit(Event::AutoRetryEnd {
-                success,
-                attempt,
-                final_error,
-            })
-            .await;
-        }
+    pub(super) fn attempts(&self) -> MutexGuard<'_, Attempts> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn routing(&self) -> MutexGuard<'_, Routing> {
@@ -290,14 +216,8 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
         if answer.is_some() {
             self.routing().answered();
         }
-        // An answer that the user stopped says nothing of whether the service works again.
-        let works_again = |answer: &AssistantMessage| match answer.stop_reason {
-            StopReason::Error => false,
-            StopReason::Aborted => !self.is_cancelled(),
-            _ => true,
-        };
-        if answer.is_some_and(works_again) {
-            self.end_retry(true, None).await;
+        if let Some(answer) = answer {
+            self.note_answer(answer).await;
         }
         let good = |answer: &AssistantMessage| {
             !matches!(answer.stop_reason, StopReason::Error | StopReason::Length)
@@ -381,6 +301,7 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
             model: selection.model,
             conversation: Some(self.host.conversation()),
             now_ms: self.host.now_ms(),
+            asked: self.asks(),
         };
         let snapshot = Arc::clone(&self.lock().snapshot);
         self.host
@@ -441,11 +362,4 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
     fn thinking_level(&self) -> ThinkingLevel {
         self.selection().level
     }
-}
-
-/// Why an answer failed.
-fn error_of(message: &Arc<Message>) -> Option<String> {
-    let answer = message.as_assistant()?;
-    let failed = answer.stop_reason == StopReason::Error;
-    failed.then(|| answer.error_message.clone().unwrap_or_default())
 }

@@ -2,20 +2,20 @@
 //! the session through nothing else.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use pliant_sdk::host::{BoxFuture, Services};
+use pliant_sdk::host::BoxFuture;
 use pliant_sdk::loadout::LoadoutChanges;
 use pliant_sdk::message::ThinkingLevel;
 use pliant_sdk::provider::StreamOptions;
 use pliant_sdk::tool::ExecutionMode;
 use pliant_sdk::{Error, Event, Message, Model};
+use tokio_util::sync::CancellationToken;
 
 use super::{Assembly, Loadout, RetryPolicy};
 use crate::compaction::CompactionSettings;
 use crate::models::ModelClient;
 use crate::prompt::PromptEdits;
-use crate::registry::{HandlerFailure, Registry, Snapshot, Source};
+use crate::registry::{Lender, Patience, Registry, Snapshot};
 use crate::tree::{Entry, EntryBody, SessionTree};
 
 /// The session of a run: a cheap handle, which what goes on beside the run takes along.
@@ -27,24 +27,18 @@ pub trait RunHost:
 }
 
 /// The registry, what its handlers are called with, and who hears of events.
-pub trait PluginHost: Send + Sync {
+pub trait PluginHost: Lender {
     /// What is registered.
     fn registry(&self) -> &Registry;
 
-    /// Services for a handler of this session.
-    fn services(&self, source: &Source) -> Arc<dyn Services>;
-
-    /// Longest time a handler may take.
-    fn handler_limit(&self) -> Option<Duration>;
+    /// How long a handler may take, if not ended before.
+    fn patience(&self, cancel: &CancellationToken) -> Patience;
 
     /// Requests that handlers of boundaries may cause in one session run.
     fn continuation_limit(&self) -> u64;
 
     /// Hands an event to the subscribers.
     fn publish(&self, event: impl Into<Arc<Event>> + Send) -> impl Future<Output = ()> + Send;
-
-    /// Reports a failure of a plugin's code; the session goes on.
-    fn report(&self, failure: HandlerFailure);
 
     /// Publishes what was reported.
     fn publish_reports(&self) -> impl Future<Output = ()> + Send;
@@ -168,6 +162,9 @@ pub trait ModelHost: Send + Sync {
 
     /// Whether and how failed answers are asked for again.
     fn retry_policy(&self) -> RetryPolicy;
+
+    /// A token by which the user ends the wait that begins now.
+    fn begin_retry_wait(&self) -> CancellationToken;
 
     /// How the conversation of this model is compacted.
     ///

@@ -4,15 +4,18 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use indexmap::{IndexMap, IndexSet};
 use pliant_sdk::Error;
+use pliant_sdk::error::code;
 use pliant_sdk::host::{BoxFuture, Host, Services};
 use pliant_sdk::loadout::{LoadoutChanges, LoadoutView};
 use pliant_sdk::message::Tool;
 use pliant_sdk::plugin::{CallCtx, Caller, Flow};
 use pliant_sdk::tool::{Exposure, ToolExecute, ToolResult, ToolScene, ToolSpec};
 use serde_json::{Map, Value};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{ArgumentSchema, Reach, Running, ToolRunner, Updates};
@@ -46,6 +49,8 @@ pub struct LoadoutParts {
     pub scene: ToolScene,
     /// What the prompt is built from.
     pub prompt: PromptOptions,
+    /// Longest time that a tool may take for bringing arguments into shape; `None` = no limit.
+    pub prepare_limit: Option<Duration>,
 }
 
 /// Tools that can be executed, in the order they are declared, and the prompt that goes with them.
@@ -258,6 +263,7 @@ struct RegisteredTool {
     schema: ArgumentSchema,
     services: ToolServices,
     scene: ToolScene,
+    prepare_limit: Option<Duration>,
 }
 
 impl RegisteredTool {
@@ -267,6 +273,7 @@ impl RegisteredTool {
             schema: ArgumentSchema::new(tool.spec.parameters.clone()),
             services: Arc::clone(&parts.services),
             scene: parts.scene.clone(),
+            prepare_limit: parts.prepare_limit,
         }
     }
 
@@ -286,8 +293,17 @@ impl ToolRunner for RegisteredTool {
 
     fn prepare(&self, arguments: Value) -> BoxFuture<'static, Result<Value, Error>> {
         let ctx = CallCtx::answer_only(self.host(CallScope::Handler));
-        let tool = Arc::clone(&self.tool);
-        Box::pin(async move { tool.invoke("prepare", &arguments, ctx).await })
+        let (tool, limit) = (Arc::clone(&self.tool), self.prepare_limit);
+        Box::pin(async move {
+            let prepared = within(limit, tool.invoke("prepare", &arguments, ctx)).await;
+            prepared.map_err(|error| {
+                let (source, name) = (&tool.source().name, &tool.spec.name);
+                let message = format!(
+                    "The call was not run: \"{source}\" could not bring the arguments of \"{name}\" into shape: {error}"
+                );
+                Error { message, ..error }
+            })
+        })
     }
 
     fn execute(
@@ -314,6 +330,25 @@ impl ToolRunner for RegisteredTool {
         };
         Box::pin(async move { tool.invoke("execute", &execute, ctx).await })
     }
+}
+
+/// Waits for code that somebody else waits for.
+async fn within<T>(
+    limit: Option<Duration>,
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let Some(limit) = limit else {
+        return work.await;
+    };
+    let ms = limit.as_millis();
+    timeout(limit, work).await.unwrap_or_else(|_| {
+        Err(Error::new(
+            code::TIMEOUT,
+            format!(
+                "it did not end within {ms} ms; the setting extensions.handlerTimeoutMs allows more"
+            ),
+        ))
+    })
 }
 
 /// Takes partial results of a running tool.

@@ -6,7 +6,9 @@ mod host;
 mod driver;
 mod prepare;
 
+mod advice;
 mod after;
+mod attempts;
 mod boundary;
 mod compact;
 mod retry;
@@ -32,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::{self, Begin};
 
+pub use advice::advice;
 pub use compact::{Ending, compact};
 pub use host::{ModelHost, PluginHost, QueueHost, RunHost, Selection, ToolHost, TreeHost};
 pub use loadout::{Loadout, LoadoutParts, ToolServices, ToolSet};

@@ -236,10 +236,10 @@ mod tests {
 
     #[test]
     fn repairs_are_told_in_one_notice() {
-        assert_eq!(
-            repair_notice(&[user("1"), calls(&["x"]), result("x")]),
-            None
-        );
+        let again = [calls(&["x"]), result("x"), user("1")];
+        let again = [&again[..], &again].concat();
+        // P09: the same id in a later answer is another call.
+        assert_eq!(repair_notice(&again), None);
         let notice = repair_notice(&[user("1"), calls(&["x"]), user("2")]).unwrap();
         assert!(notice.contains("One tool call has no result"), "{notice}");
         let many = [

@@ -32,14 +32,16 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// How long to wait before the attempt of that number, counted from 1.
+    /// How long to wait before the attempt of that number, counted from 1; at least as long as the service
+    /// asks for, which is not too long: such a failure is not retried.
     #[must_use]
-    pub fn delay(&self, attempt: u32) -> Duration {
+    pub fn delay(&self, attempt: u32, asked: Option<Duration>) -> Duration {
         let factor = 1_u64
             .checked_shl(attempt.saturating_sub(1))
             .unwrap_or(u64::MAX);
         let delay = self.base_delay_ms.saturating_mul(factor);
-        Duration::from_millis(delay.min(self.max_delay_ms))
+        let delay = Duration::from_millis(delay.min(self.max_delay_ms));
+        delay.max(asked.unwrap_or_default())
     }
 
     /// Whether an attempt follows so many earlier ones (R7).
@@ -56,6 +58,7 @@ pub fn is_retryable(answer: &AssistantMessage) -> bool {
     answer.stop_reason == StopReason::Error
         && !text.is_empty()
         && !is_overflow(text)
+        && !matches(&TOO_LONG, text)
         && !matches(&EXHAUSTED, text)
         && matches(&TRANSIENT, text)
 }
@@ -67,21 +70,28 @@ pub fn is_overflow(text: &str) -> bool {
 }
 
 /// Patterns as data, compiled when a failure is first looked at.
-struct Patterns {
+pub(super) struct Patterns {
     sources: &'static [&'static str],
     compiled: OnceLock<RegexSet>,
 }
 
 impl Patterns {
-    const fn of(sources: &'static [&'static str]) -> Self {
+    pub(super) const fn of(sources: &'static [&'static str]) -> Self {
         Self {
             sources,
             compiled: OnceLock::new(),
         }
     }
+
+    /// All of them are patterns.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        matches(self, "");
+        assert_eq!(self.compiled.get().unwrap().len(), self.sources.len());
+    }
 }
 
-fn matches(patterns: &Patterns, text: &str) -> bool {
+pub(super) fn matches(patterns: &Patterns, text: &str) -> bool {
     let compiled = patterns.compiled.get_or_init(|| {
         RegexSetBuilder::new(patterns.sources)
             .case_insensitive(true)
@@ -93,15 +103,19 @@ fn matches(patterns: &Patterns, text: &str) -> bool {
 }
 
 /// Wordings of plans, quotas and bills: the same request would be refused again.
-static EXHAUSTED: Patterns = Patterns::of(&[
+pub(super) static EXHAUSTED: Patterns = Patterns::of(&[
     "GoUsageLimitError|FreeUsageLimitError|Monthly usage limit reached",
     "available balance|insufficient_quota|out of budget|quota exceeded|billing",
     "subscription_sharing_(usage|workplace_individual_usage)_limit_exceeded",
     r#""code"\s*:\s*"?1308\b"#,
 ]);
 
+/// The service wants to be left alone for longer than anybody waits (`providers.md` §7.1).
+pub(super) static TOO_LONG: Patterns =
+    Patterns::of(&[r"server requested [\d.]+s retry delay \(max:"]);
+
 /// Wordings of load, gateways, networks and cut streams.
-static TRANSIENT: Patterns = Patterns::of(&[
+pub(super) static TRANSIENT: Patterns = Patterns::of(&[
     // Load and status.
     "overloaded|server_busy|servers are currently busy|currently experiencing high demand",
     "model is at capacity|rate.?limit|too many requests|throttl",
@@ -159,11 +173,8 @@ mod tests {
 
     #[test]
     fn every_pattern_is_a_pattern() {
-        for patterns in [&EXHAUSTED, &TRANSIENT, &OVERFLOW, &THROTTLED] {
-            matches(patterns, "");
-            let compiled = patterns.compiled.get().unwrap();
-            assert_eq!(compiled.len(), patterns.sources.len());
-        }
+        let all = [&EXHAUSTED, &TOO_LONG, &TRANSIENT, &OVERFLOW, &THROTTLED];
+        all.iter().for_each(|patterns| patterns.check());
     }
 
     #[test]
@@ -182,7 +193,7 @@ mod tests {
             "read ECONNRESET",
             "Stream ended without finish_reason",
             "Provider returned error",
-            "Server requested 90s retry delay (max: 60s).",
+            "Your request can be sent again after a retry delay",
             "The server had an error processing your request",
             "Throttling error: Too many tokens, please wait before trying again.",
             "got 502.",
@@ -197,6 +208,7 @@ mod tests {
             "",
             "429: You exceeded your current quota: insufficient_quota",
             "402: billing",
+            "Server requested 90s retry delay (max: 60s). 429: slow down",
             "429 {\"code\": \"1308\"}",
             "401: the key is wrong",
             "400: max_tokens must be at most 4290",
@@ -264,8 +276,14 @@ mod tests {
     fn delays_double_up_to_a_limit_and_attempts_are_counted() {
         // R5, R7
         let policy = RetryPolicy::default();
-        let seconds = |attempt| policy.delay(attempt).as_secs();
+        let seconds = |attempt| policy.delay(attempt, None).as_secs();
         assert_eq!([1, 2, 3, 6, 70].map(seconds), [2, 4, 8, 60, 60]);
+        let asked = |seconds| {
+            policy
+                .delay(2, Some(Duration::from_secs(seconds)))
+                .as_secs()
+        };
+        assert_eq!([0, 3, 9].map(asked), [4, 4, 9]);
         let answer = failed("503");
         assert!(policy.allows(2, &answer) && !policy.allows(3, &answer));
         let off = RetryPolicy {

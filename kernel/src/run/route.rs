@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::advice::ended;
 use super::driver::RunDriver;
 use super::{ModelHost, RunHost, Selection, TreeHost, after};
 use crate::agent::Driver;
@@ -182,14 +183,21 @@ async fn ask<H: RunHost>(
             "The virtual model {name} is not registered any more, so nobody says who answers for it. Select another model."
         ))
     })?;
-    let refused = |cause: String| Error::failed(format!("The virtual model {name} {cause}"));
+    let refused = |cause: String| {
+        let source = &registered.source().name;
+        Error::failed(format!(
+            "The virtual model {name} {cause} Select another model, or mend \"{source}\", which routes it."
+        ))
+    };
     let services = registered.lend(host.services(registered.source()));
     let ctx = call_ctx(services, cancel.clone());
     let asked = registered.invoke::<Route>("route", request, ctx);
-    let answer = match host.handler_limit() {
+    let answer = match host.patience(cancel).limit {
         Some(limit) => timeout(limit, asked).await.map_err(|_| {
             let ms = limit.as_millis();
-            refused(format!("did not say within {ms} ms who answers for it."))
+            refused(format!(
+                "did not say within {ms} ms who answers for it; the setting extensions.handlerTimeoutMs allows more."
+            ))
         })?,
         None => asked.await,
     };
@@ -197,7 +205,12 @@ async fn ask<H: RunHost>(
         model: target,
         thinking_level,
         state,
-    } = answer.map_err(|error| refused(format!("could not say who answers for it: {error}")))?;
+    } = answer.map_err(|error| {
+        refused(format!(
+            "could not say who answers for it: {}",
+            ended(&error.to_string())
+        ))
+    })?;
     let model = match host.find_model(target.clone()).await {
         None => {
             return Err(refused(format!(

@@ -11,14 +11,17 @@ use pliant_sdk::provider::StreamOptions;
 use pliant_sdk::{Error, Event, Model};
 use tokio_util::sync::CancellationToken;
 
+use super::advice::{advice, ended};
 use super::{RetryPolicy, RunHost, Selection, hooks, route};
 use crate::agent::Answer;
 use crate::compaction::summarize;
-use crate::models::ModelRequest;
+use crate::models::{AskedDelay, ModelRequest};
 use crate::tree::{EntryBody, Ids, UsageEntry};
 
 /// Events of an answer that are taken, and thrown away, at once.
 const BATCH: usize = 256;
+
+const ANOTHER_MODEL: &str = "Try again, or choose another model.";
 
 /// What a summary is for.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +50,7 @@ pub(super) struct Summarizer<'a, H> {
     policy: RetryPolicy,
     purpose: Purpose,
     spent: Option<Usage>,
+    asked: AskedDelay,
 }
 
 impl<'a, H: RunHost> Summarizer<'a, H> {
@@ -58,6 +62,7 @@ impl<'a, H: RunHost> Summarizer<'a, H> {
             policy: host.retry_policy(),
             purpose,
             spent: None,
+            asked: AskedDelay::default(),
         }
     }
 
@@ -95,7 +100,10 @@ impl<'a, H: RunHost> Summarizer<'a, H> {
             hooks::announce(self.host, Event::SummarizationRetryFinished).await;
         }
         let answer = answer.ok_or(NoSummary::Aborted)?;
-        summarize::accepted(&answer).map_err(NoSummary::Failed)
+        summarize::accepted(&answer).map_err(|reason| {
+            let advice = advice(&answer).unwrap_or(ANOTHER_MODEL);
+            NoSummary::Failed(format!("{} {advice}", ended(&reason)))
+        })
     }
 
     /// What was paid for nothing stays in the session's sum (S2.3): an entry that no model sees.
@@ -123,7 +131,7 @@ impl<'a, H: RunHost> Summarizer<'a, H> {
 
     /// Waits for the next attempt; false when the user does not want to.
     async fn wait(&self, attempt: u32, failed: AssistantMessage) -> bool {
-        let delay = self.policy.delay(attempt);
+        let delay = self.policy.delay(attempt, self.asked.get());
         let scheduled = Event::SummarizationRetryScheduled {
             attempt,
             max_attempts: self.policy.max_retries,
@@ -203,6 +211,7 @@ impl<'a, H: RunHost> Summarizer<'a, H> {
             model: model.clone(),
             conversation: None,
             now_ms,
+            asked: self.asked.clone(),
         }
     }
 }

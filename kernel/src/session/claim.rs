@@ -27,7 +27,9 @@ struct Place {
     /// What arrived while a run settled, in order.
     deferred: VecDeque<Asked>,
     /// The session ends; nobody else gets it.
-    closed: bool,
+    ending: bool,
+    /// Whoever has the session is compacting the conversation.
+    compacting: bool,
 }
 
 #[derive(Debug, Default)]
@@ -85,7 +87,7 @@ impl Drop for Claimed {
         }
         let _forgotten = {
             let mut place = self.claims.place();
-            place.holder = Holder::Nobody;
+            place.set_free();
             std::mem::take(&mut place.deferred)
         };
         self.claims.changed.notify_waiters();
@@ -98,7 +100,7 @@ impl Claimed {
         let mut place = self.claims.place();
         let next = place.deferred.pop_front();
         if next.is_none() {
-            place.holder = Holder::Nobody;
+            place.set_free();
             self.released = true;
             drop(place);
             self.claims.changed.notify_waiters();
@@ -114,7 +116,7 @@ impl Claimed {
     pub(super) fn run_again(&mut self) -> Result<(), PromptError> {
         {
             let mut place = self.claims.place();
-            if place.closed {
+            if place.ending {
                 return Err(PromptError::Closed);
             }
             self.cancel = match &place.holder {
@@ -190,7 +192,7 @@ impl Claims {
     /// When prompts are refused now.
     pub(super) fn pass(self: &Arc<Self>) -> Result<Passing, PromptError> {
         let mut place = self.place();
-        if place.closed {
+        if place.ending {
             return Err(PromptError::Closed);
         }
         if let Some(refusal) = place.standing().refusal() {
@@ -215,7 +217,7 @@ impl Claims {
     /// or if the session ends with it.
     pub(super) fn defer(&self, asked: Asked) -> Option<Asked> {
         let mut place = self.place();
-        if place.closed || !matches!(place.holder, Holder::Settling(_)) {
+        if place.ending || !matches!(place.holder, Holder::Settling(_)) {
             return Some(asked);
         }
         place.deferred.push_back(asked);
@@ -239,7 +241,7 @@ impl Claims {
 
     /// From here on nothing new begins.
     pub(super) fn close(&self) {
-        self.place().closed = true;
+        self.place().ending = true;
     }
 
     /// Asks whatever has the session to stop.
@@ -253,6 +255,18 @@ impl Claims {
         }
     }
 
+    /// Notes that whoever has the session begins or ends a compaction. One that is given up midway ends
+    /// with the claim.
+    pub(super) fn set_compacting(&self, compacting: bool) {
+        let mut place = self.place();
+        place.compacting = compacting && !matches!(place.holder, Holder::Nobody);
+    }
+
+    /// Whether the conversation is being compacted.
+    pub(super) fn is_compacting(&self) -> bool {
+        self.place().compacting
+    }
+
     /// Returns when nobody has the session.
     pub(super) async fn idle(&self) {
         self.until(|holder| matches!(holder, Holder::Nobody)).await;
@@ -260,7 +274,7 @@ impl Claims {
 
     /// Whether the session ends, or has ended.
     pub(super) fn is_closed(&self) -> bool {
-        self.place().closed
+        self.place().ending
     }
 
     /// Returns when no run is settling.
@@ -286,13 +300,18 @@ impl Claims {
 }
 
 impl Place {
+    fn set_free(&mut self) {
+        self.holder = Holder::Nobody;
+        self.compacting = false;
+    }
+
     fn standing(&self) -> Standing {
         match self.holder {
             Holder::Run(_) => Standing::Running,
             Holder::Settling(_) => Standing::Settling,
             Holder::Compaction(_) => Standing::Compacting,
             Holder::Navigation(_) => Standing::Navigating,
-            Holder::Nobody if self.closed => Standing::Closed,
+            Holder::Nobody if self.ending => Standing::Closed,
             Holder::Nobody => Standing::Free,
         }
     }

@@ -1,15 +1,17 @@
 //! The way into the session: what was asked passes the stages, then starts a run, joins the queue of the
 //! active one, or is put off until the last one has settled (`kernel.md` §5.1).
 
+use std::sync::Arc;
+
+use pliant_sdk::host::Services;
 use pliant_sdk::message::{Content, Extra, MessageContent, UserMessage};
 use pliant_sdk::{Error, Event, Message};
-use tokio_util::sync::CancellationToken;
 
 use super::claim::{Claimed, Passing, Standing};
 use super::{Delivery, Disposition, PromptEnd, Session, Shared, lock};
 use crate::host::actions::CallScope;
 use crate::pipeline::{self, Passage, Prompt, PromptError, Readiness, Scene, WhenActive};
-use crate::registry::{Callers, HandlerFailure, Source};
+use crate::registry::{Callers, HandlerFailure, Lender, Source};
 use crate::run;
 
 /// Something that wants a run.
@@ -322,20 +324,14 @@ impl Session {
     ) -> T {
         let shared = &self.0;
         let snapshot = shared.equipment.registry.snapshot();
-        let services = |source: &Source| shared.source_services(source, CallScope::Input { depth });
-        let command_services = |source: &Source| shared.source_services(source, CallScope::Command);
-        let report = |failure| lock(&shared.reports).push(failure);
-        let cancel: CancellationToken = lock(&shared.abort).clone();
+        let lend = |scope| Scoped { shared, scope };
+        let lender = lend(CallScope::Input { depth });
+        let cancel = lock(&shared.abort).clone();
         let scene = Scene {
-            command_services: &command_services,
+            command_lender: &lend(CallScope::Command),
             snapshot: &snapshot,
             resources: &shared.prompt.resources,
-            callers: Callers {
-                services: &services,
-                report: &report,
-                cancel,
-                limit: shared.equipment.settings.handler_limit(),
-            },
+            callers: Callers::new(&lender, shared.patience(cancel)),
             run_active: &|| self.is_running(),
             readiness: &|| self.readiness(),
         };
@@ -352,6 +348,22 @@ impl Session {
             key_variables: catalog.key_variables(provider),
             model,
         }
+    }
+}
+
+/// Lends the services of another kind of call than a handler's.
+struct Scoped<'a> {
+    shared: &'a Arc<Shared>,
+    scope: CallScope,
+}
+
+impl Lender for Scoped<'_> {
+    fn services(&self, source: &Source) -> Arc<dyn Services> {
+        self.shared.source_services(source, self.scope.clone())
+    }
+
+    fn report(&self, failure: HandlerFailure) {
+        self.shared.report(failure);
     }
 }
 

@@ -1,16 +1,63 @@
 //! One event's way out: to every subscriber in turn, waiting for each. A reader that is slow slows the
 //! session and loses nothing; one that is gone is forgotten.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 
+use futures_util::Stream;
 use pliant_sdk::Event;
-use tokio::sync::mpsc::{self, error::TrySendError};
+use tokio::sync::mpsc::{
+    self,
+    error::{TryRecvError, TrySendError},
+};
 
 /// Events a subscriber may be behind before the session waits for it.
 const WAITING: usize = 256;
 
-/// Receives the events of a session in order.
-pub type Subscription = mpsc::Receiver<Arc<Event>>;
+/// Receives the events of a session, each of them and in order; a [`Stream`] too. It holds a bounded
+/// number of events: when it is full, the session waits, so read while a run is active, or drop it.
+#[derive(Debug)]
+pub struct Subscription(mpsc::Receiver<Arc<Event>>);
+
+impl Subscription {
+    /// The next event; `None` when the session tells no more.
+    pub async fn recv(&mut self) -> Option<Arc<Event>> {
+        self.0.recv().await
+    }
+
+    /// The next event, on a thread that may wait.
+    pub fn blocking_recv(&mut self) -> Option<Arc<Event>> {
+        self.0.blocking_recv()
+    }
+
+    /// The next event, if there is one already.
+    ///
+    /// # Errors
+    /// When there is none now, or never will be.
+    pub fn try_recv(&mut self) -> Result<Arc<Event>, TryRecvError> {
+        self.0.try_recv()
+    }
+
+    /// How many more events there is room for.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.0.capacity()
+    }
+
+    /// Takes no more events; those that have come can still be read.
+    pub fn close(&mut self) {
+        self.0.close();
+    }
+}
+
+impl Stream for Subscription {
+    type Item = Arc<Event>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_recv(cx)
+    }
+}
 
 /// The subscribers of a session.
 #[derive(Debug)]
@@ -42,7 +89,7 @@ impl Subscribers {
             let _ = tx.try_send(event);
         }
         Arc::make_mut(&mut *self.lock()).push(tx);
-        rx
+        Subscription(rx)
     }
 
     pub(super) async fn publish(&self, event: impl Into<Arc<Event>>) {

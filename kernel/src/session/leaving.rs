@@ -6,9 +6,8 @@ use std::ops::ControlFlow;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{Session, lock};
-use crate::host::actions::CallScope;
-use crate::registry::{Callers, Dispatcher, HookPoint, Source};
+use super::Session;
+use crate::registry::{Callers, Dispatcher, HookPoint};
 use crate::tree::{EntryId, Fork, Position, TreeError};
 
 impl Session {
@@ -16,14 +15,7 @@ impl Session {
     pub async fn may_leave(&self, point: HookPoint, event: &Value) -> bool {
         let shared = &self.0;
         let snapshot = shared.equipment.registry.snapshot();
-        let services = |source: &Source| shared.source_services(source, CallScope::Handler);
-        let report = |failure| lock(&shared.reports).push(failure);
-        let callers = Callers {
-            services: &services,
-            report: &report,
-            cancel: CancellationToken::new(),
-            limit: shared.equipment.settings.handler_limit(),
-        };
+        let callers = Callers::new(shared, shared.patience(CancellationToken::new()));
         let mut may = true;
         if let Some(dispatcher) = Dispatcher::new(&snapshot, point, callers) {
             let take = |may: &mut bool, answer: Value| {

@@ -9,6 +9,7 @@ mod custom;
 mod disk;
 mod entering;
 mod events;
+mod export;
 mod leaving;
 mod model;
 mod name;
@@ -21,7 +22,9 @@ mod recall;
 mod run_host;
 mod selection;
 mod services;
+mod standing;
 mod state;
+mod stats;
 mod system_prompt;
 mod tools;
 mod usage;
@@ -39,11 +42,14 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::host::HostServices;
-use crate::host::actions::{Actions, Asker, CallScope, HostUi};
+use crate::host::actions::{Actions, Asker, CallScope};
+use crate::host::ui::HostUi;
 use crate::models::{Catalog, ModelClient};
 use crate::pipeline::{Prompt, PromptError};
 use crate::prompt::{PromptEdits, PromptOptions};
-use crate::registry::{Callers, Dispatcher, HandlerFailure, HookPoint, Registry, Source};
+use crate::registry::{
+    Callers, Dispatcher, Grace, HandlerFailure, HookPoint, Patience, Registry, Source,
+};
 use crate::run::Assembly;
 use crate::settings::Settings;
 use crate::tree::{Header, SessionTree};
@@ -54,6 +60,7 @@ pub use model::{Cycled, Direction, Keep, SelectError, SelectOptions};
 pub use queue::Delivery;
 pub use recall::implied_model;
 pub use selection::{DEFAULT_TOOLS, ToolSelection};
+pub use stats::{SessionStats, TokenStats};
 
 use active::ActiveTools;
 use claim::{Claims, Standing};
@@ -77,7 +84,12 @@ pub struct Equipment {
     pub settings: Arc<Settings>,
     /// What the front end shows for plugins.
     pub ui: Arc<dyn HostUi>,
+    /// Called with each session before its handlers hear of it, so that a front end misses nothing.
+    pub opened: Opened,
 }
+
+/// What a front end does with a session that begins, such as subscribing.
+pub type Opened = Arc<dyn Fn(&Session) + Send + Sync>;
 
 impl std::fmt::Debug for Equipment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -167,10 +179,16 @@ struct Shared {
     syncing: Mutex<Option<JoinHandle<()>>>,
     /// Ends what runs outside a run (commands, input handlers); made anew when it has been used.
     abort: Mutex<CancellationToken>,
+    /// What an abort leaves to handlers.
+    grace: Grace,
+    /// The process is about to end.
+    hurries: AtomicBool,
     /// Set at the end: who kept a handle of this session is told so.
-    closed: AtomicBool,
+    let_go: AtomicBool,
     /// What handlers, tools and commands are asking it.
     asked: services::UnderWay,
+    /// Ends the wait for the next attempt.
+    retry_wait: Mutex<Option<CancellationToken>>,
     subscribers: Subscribers,
     reports: Mutex<Vec<HandlerFailure>>,
     scope: Vec<String>,
@@ -206,10 +224,8 @@ impl Session {
             .map_or(ThinkingLevel::Off, |model| model.clamp_level(level));
         recall::record_start(&mut tree, model.as_ref(), level)?;
         let used = equipment.settings.used();
-        let modes = (
-            used.steering_mode.unwrap_or_default(),
-            used.follow_up_mode.unwrap_or_default(),
-        );
+        let mode = |queue: Delivery| equipment.settings.queue_mode(queue.setting());
+        let modes = (mode(Delivery::Steer), mode(Delivery::FollowUp));
         let shared = Shared {
             tree: Mutex::new(tree),
             state: Mutex::new(State {
@@ -230,8 +246,11 @@ impl Session {
             commands: bash::UserCommands::default(),
             syncing: Mutex::default(),
             abort: Mutex::default(),
-            closed: AtomicBool::default(),
+            grace: Grace::default(),
+            hurries: AtomicBool::default(),
+            let_go: AtomicBool::default(),
             asked: services::UnderWay::default(),
+            retry_wait: Mutex::default(),
             subscribers: Subscribers::default(),
             reports: Mutex::default(),
             scope,
@@ -244,6 +263,7 @@ impl Session {
         shared.equipment.host.settle_here();
         let session = Self(Arc::new(shared));
         session.watch_registry();
+        (session.0.equipment.opened)(&session);
         let mut event = json!({"type": "session_start", "reason": reason});
         if let Some(file) = previous_file {
             event["previousSessionFile"] = json!(file);
@@ -296,8 +316,16 @@ impl Session {
 
     /// Asks the active run or compaction, and commands that run beside it, to stop, without waiting for them.
     pub fn cancel(&self) {
+        self.0.grace.begin();
         self.0.claims.cancel();
         std::mem::take(&mut *lock(&self.0.abort)).cancel();
+    }
+
+    /// As [`Session::cancel`], where the process is about to end and does not wait for long: handlers of
+    /// `session_shutdown` have little time then.
+    pub fn hurry(&self) {
+        self.0.hurries.store(true, Ordering::Release);
+        self.cancel();
     }
 
     /// Returns when nothing has the session, nothing is put off, and nothing that a plugin sent is on
@@ -367,7 +395,7 @@ impl Session {
         }
         self.tell(HookPoint::SessionShutdown, &event).await;
         self.0.outbox.arrived().await;
-        self.0.closed.store(true, Ordering::Release);
+        self.0.let_go.store(true, Ordering::Release);
         let conversation = self.0.tree().id().to_string();
         self.0.equipment.client.forget(&conversation);
         self.0.equipment.host.processes_ended(LETTING_GO).await;
@@ -378,24 +406,16 @@ impl Session {
     async fn tell(&self, point: HookPoint, event: &serde_json::Value) {
         let shared = &self.0;
         let snapshot = shared.equipment.registry.snapshot();
-        let services = |source: &Source| shared.source_services(source, CallScope::Handler);
-        let report = |failure| lock(&shared.reports).push(failure);
-        let wanted = shared.equipment.settings.handler_limit();
-        let limit = match point {
-            HookPoint::SessionStart | HookPoint::SessionShutdown => {
-                Some(wanted.map_or(SESSION_HANDLER_LIMIT, |limit| {
-                    limit.min(SESSION_HANDLER_LIMIT)
-                }))
+        let patience = shared.patience(lock(&shared.abort).clone());
+        let patience = match point {
+            HookPoint::SessionStart => patience.at_most(SESSION_HANDLER_LIMIT),
+            HookPoint::SessionShutdown if shared.hurries.load(Ordering::Acquire) => {
+                patience.at_most(HURRIED_HANDLER_LIMIT)
             }
-            _ => wanted,
+            HookPoint::SessionShutdown => patience.at_most(SESSION_HANDLER_LIMIT),
+            _ => patience,
         };
-        let cancel = CancellationToken::new();
-        let callers = Callers {
-            services: &services,
-            report: &report,
-            cancel,
-            limit,
-        };
+        let callers = Callers::new(shared, patience);
         if let Some(dispatcher) = Dispatcher::new(&snapshot, point, callers) {
             dispatcher.notify(event).await;
         }
@@ -409,9 +429,17 @@ const LETTING_GO: Duration = Duration::from_secs(2);
 /// Handlers of a session's beginning and end are bounded more tightly (`extensions.md` §6).
 const SESSION_HANDLER_LIMIT: Duration = Duration::from_secs(5);
 
+/// The same where a signal ends the process: what is left of its time is short.
+const HURRIED_HANDLER_LIMIT: Duration = Duration::from_millis(500);
+
 impl Shared {
     fn tree(&self) -> MutexGuard<'_, SessionTree> {
         lock(&self.tree)
+    }
+
+    fn patience(&self, cancel: CancellationToken) -> Patience {
+        let limit = self.equipment.settings.handler_limit();
+        Patience::new(cancel, limit, self.grace.clone())
     }
 
     fn now(&self) -> i64 {

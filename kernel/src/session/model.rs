@@ -10,7 +10,6 @@ use super::{Session, Shared, lock};
 use crate::models::{ModelChoice, ModelError, ModelWish};
 use crate::pipeline::key_advice;
 use crate::registry::HookPoint;
-use crate::settings::write_settings;
 use crate::tree::{EntryBody, ModelChange, SessionTree, ThinkingLevelChange, TreeError};
 
 /// How a model is selected.
@@ -236,13 +235,12 @@ impl Session {
     }
 
     async fn keep_as_default(&self, kept: Vec<(&'static str, Value)>) -> Result<(), Error> {
-        let Some(path) = self.0.equipment.settings.path().map(ToOwned::to_owned) else {
+        if self.0.equipment.settings.path().is_none() {
             return Err(Error::failed(
                 "The choice holds in this session only, because there is no settings file.",
             ));
-        };
-        let written = tokio::task::spawn_blocking(move || write_settings(&path, &kept)).await;
-        written.unwrap_or_else(|error| Err(Error::failed(error.to_string())))
+        }
+        self.change_settings(kept).await
     }
 }
 

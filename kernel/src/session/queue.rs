@@ -19,6 +19,16 @@ pub enum Delivery {
     FollowUp,
 }
 
+impl Delivery {
+    /// The setting that says how many messages the queue delivers at a time.
+    pub(super) fn setting(self) -> &'static str {
+        match self {
+            Self::Steer => "steeringMode",
+            Self::FollowUp => "followUpMode",
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Queue {
     mode: QueueMode,

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use pliant_sdk::message::{Content, Message};
+
 use super::Session;
 use crate::tree::{Entry, EntryId, Nodes, Projection, Settings};
 
@@ -58,6 +60,36 @@ impl Session {
     #[must_use]
     pub fn projection(&self) -> Projection {
         self.0.tree().projection().clone()
+    }
+
+    /// The text of the last answer that says something, without white space around it.
+    #[must_use]
+    pub fn last_assistant_text(&self) -> Option<String> {
+        let messages = self.messages();
+        let answers = messages
+            .iter()
+            .rev()
+            .filter_map(|message| message.as_assistant());
+        let mut texts = answers.map(|answer| {
+            let texts = answer.content.iter().filter_map(Content::as_text);
+            texts.collect::<String>().trim().to_owned()
+        });
+        texts.find(|text| !text.is_empty())
+    }
+
+    /// What the user said, on every branch, in the order of the file: where the session can be forked.
+    #[must_use]
+    pub fn user_messages(&self) -> Vec<(EntryId, String)> {
+        let entries = self.entries();
+        let said = entries.iter().filter_map(|entry| {
+            let message = entry.message()?;
+            let Message::User(user) = &**message else {
+                return None;
+            };
+            let text = user.content.joined_text("");
+            (!text.is_empty()).then(|| (entry.id().clone(), text))
+        });
+        said.collect()
     }
 
     /// Model and thinking level that the branch says.

@@ -1,15 +1,12 @@
 //! Changing a setting in the user's file: one key, with everything else that stands there left as it is
-//! (`resources.md` §10). Other programs may do the same at the same time, so the file is locked, read
-//! again, and exchanged in one step.
+//! (`resources.md` §10).
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pliant_sdk::Error;
 use serde_json::{Map, Value};
 
-use crate::textfile;
+use crate::jsonfile::{self, Readers};
 
 /// Sets keys, given with dots (`compaction.enabled`), in a settings file; one that is not there is
 /// made. Waits for other programs that write it.
@@ -17,47 +14,12 @@ use crate::textfile;
 /// # Errors
 /// When the file cannot be read as settings, which is then left alone, or cannot be written.
 pub fn write_settings(path: &Path, changes: &[(&str, Value)]) -> Result<(), Error> {
-    let failed = |cause: String| {
-        Error::failed(format!(
-            "The settings file {} was not changed: {cause}",
-            path.display()
-        ))
-    };
-    let path = resolved(path);
-    let _held = lock(&path).map_err(|error| failed(format!("{error}.")))?;
-    let mut written = read(&path).map_err(failed)?;
-    for (key, value) in changes {
-        set(&mut written, key, value.clone());
-    }
-    replace(&path, &written).map_err(|error| failed(format!("{error}.")))
-}
-
-/// Where a link leads: the file is exchanged, and a link to it stays.
-fn resolved(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
-}
-
-/// Held until it is dropped. The lock file stays: who removes one may remove another's.
-fn lock(path: &Path) -> io::Result<File> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let file = File::create(path.with_added_extension("lock"))?;
-    file.lock()?;
-    Ok(file)
-}
-
-fn read(path: &Path) -> Result<Map<String, Value>, String> {
-    let text = match textfile::read(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Map::new()),
-        Err(error) => return Err(format!("{error}.")),
-    };
-    match serde_json::from_str(&text) {
-        Ok(Value::Object(written)) => Ok(written),
-        Ok(_) => Err("it is not a JSON object. Correct or remove it.".to_owned()),
-        Err(error) => Err(format!("it cannot be read: {error}. Correct or remove it.")),
-    }
+    jsonfile::change(path, "The settings file", Readers::AsBefore, |written| {
+        for (key, value) in changes {
+            set(written, key, value.clone());
+        }
+        Ok(())
+    })
 }
 
 /// A part of the key that is no object yet becomes one.
@@ -75,25 +37,10 @@ fn set(written: &mut Map<String, Value>, key: &str, value: Value) {
     }
 }
 
-/// Whoever reads finds the old file or the new one, whole.
-fn replace(path: &Path, written: &Map<String, Value>) -> io::Result<()> {
-    let temporary = path.with_added_extension(format!("{}.tmp", std::process::id()));
-    let put = || {
-        let mut text = serde_json::to_vec_pretty(written)?;
-        text.push(b'\n');
-        let mut file = File::create(&temporary)?;
-        if let Ok(old) = fs::metadata(path) {
-            file.set_permissions(old.permissions())?;
-        }
-        file.write_all(&text)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    };
-    put().inspect_err(|_| drop(fs::remove_file(&temporary)))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use serde_json::json;
 
     use super::*;

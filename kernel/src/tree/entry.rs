@@ -123,8 +123,10 @@ impl Entry {
         matches!(self.line, Line::Own(_)) && self.is_gone()
     }
 
-    /// The same entry, with everything still to be read from its line.
-    pub(super) fn unread(&self) -> Self {
+    /// The same entry, with everything still to be read from its line: what looks at many entries once
+    /// leaves none of them in memory.
+    #[must_use]
+    pub fn unread(&self) -> Self {
         let (id, parent) = (self.id.clone(), self.parent.clone());
         let entry = Self::stored(id, parent, &self.timestamp, self.kind, self.line.clone());
         Self {
@@ -143,7 +145,7 @@ impl Entry {
     }
 
     /// Whether its body was read.
-    pub(super) fn is_read(&self) -> bool {
+    pub(crate) fn is_read(&self) -> bool {
         self.body.get().is_some()
     }
 

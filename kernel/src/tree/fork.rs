@@ -1,6 +1,7 @@
 //! New sessions out of old ones (`kernel.md` §2.6). The old file is never touched.
 
 use std::collections::HashMap;
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,7 +10,9 @@ use pliant_sdk::message::Message;
 use super::body::{EntryBody, EntryKind, LabelChange};
 use super::source::text_of;
 use super::writing::write_lines;
-use super::{Adopted, Entry, EntryId, Ids, Place, SessionId, SessionTree, TreeError, store};
+use super::{
+    Adopted, Entry, EntryId, Header, Ids, Place, SessionId, SessionTree, TreeError, store,
+};
 
 /// Where a fork is cut (S28).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,13 +174,21 @@ impl SessionTree {
     /// [`TreeError::Unserialisable`], or [`TreeError::Read`] when the session's file does not hold an
     /// entry any more.
     pub fn export_jsonl(&self) -> Result<String, TreeError> {
-        let entries = chained(self.path_to_leaf(), |_| true);
         let mut text = Vec::new();
-        let entries = entries.iter().map(|entry| &**entry);
-        write_lines(&mut text, &self.header.line()?, entries)
+        write_branch(&mut text, &self.header, self.path_to_leaf())
             .map_err(|error| TreeError::read(self.path().unwrap_or(Path::new("session")), error))?;
         Ok(text_of(text.into()).into_owned())
     }
+}
+
+/// Writes a header and the entries of a path as one chain, in the form of a session file (S30).
+///
+/// # Errors
+/// Those of the writer, and when the session's file does not hold an entry any more.
+pub fn write_branch(out: &mut dyn Write, header: &Header, path: &[Arc<Entry>]) -> io::Result<()> {
+    let entries = chained(path, |_| true);
+    let entries = entries.iter().map(|entry| &**entry);
+    write_lines(out, &header.line()?, entries).map(drop)
 }
 
 /// The wanted entries of a path, each the parent of the next. A compaction that kept from an entry

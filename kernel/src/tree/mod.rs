@@ -60,7 +60,7 @@ pub use damage::{Damage, tell_damage};
 pub use doctor::{CopyCwd, Oddity, OddityKind, examine, write_mended_copy};
 pub use entry::Entry;
 pub use error::TreeError;
-pub use fork::{Fork, Position};
+pub use fork::{Fork, Position, write_branch};
 pub use header::Header;
 pub use ids::{EntryId, Ids, SessionId};
 pub use lease::{Lease, LeaseError, LeaseHolder};
@@ -133,6 +133,13 @@ impl SessionTree {
         let mut tree = Self::in_memory(cwd, id, ids);
         tree.place = Place::Pending(dir.join(file_name(&tree.header)));
         tree
+    }
+
+    /// Names the session that this one follows. Only before anything is written.
+    #[must_use]
+    pub fn following(mut self, parent: Option<&Path>) -> Self {
+        self.header.parent_session = parent.map(Path::to_owned);
+        self
     }
 
     fn starting(

@@ -100,6 +100,7 @@ async fn the_last_summary_of_a_handler_takes_the_place_of_the_models() {
     for answer in [
         given("A"),
         given("B"),
+        given(" \n"),
         astray,
         json!({"compaction": 7}),
         json!({}),
@@ -118,13 +119,15 @@ async fn the_last_summary_of_a_handler_takes_the_place_of_the_models() {
         told.iter()
             .filter(|word| *word == "<session_before_compact>")
             .count(),
-        5
+        6
     );
     assert_eq!(
-        told[told.len() - 4..],
+        told[told.len() - 5..],
         [
             "<session_compact>",
-            // What failed is told at the next event: an answer that is none, and an entry that is not there.
+            // What failed is told at the next event: an empty summary, an entry that is not there, and an
+            // answer that is none.
+            "extension_error session_before_compact",
             "extension_error session_before_compact",
             "extension_error session_before_compact",
             "compaction_end Manual done"

@@ -218,6 +218,7 @@ async fn a_handler_may_tell_what_happened_and_how_it_is_asked() {
     let plugin = heard.answering(Plugin::new(), HEARD[0], given("A"));
     let plugin = heard.answering(plugin, HEARD[0], given("B"));
     let plugin = heard.answering(plugin, HEARD[0], json!({}));
+    let plugin = heard.answering(plugin, HEARD[0], given(""));
     let plugin = heard.answering(plugin, HEARD[0], json!({"label": {"not": "a text"}}));
     let scene = talked(plugin, &heard, []).await;
     let target = said(&scene, "Answer one.");

@@ -1,5 +1,6 @@
 //! Texts of failures, as sessions and the retry rules know them (`providers.md` §7.3).
 
+use pliant_sdk::wire::failure::{self, cut};
 use serde_json::Value;
 
 /// The data of an event was not JSON.
@@ -8,49 +9,21 @@ pub(crate) const MALFORMED: &str = "Error reading response: malformed server-sen
 /// The stream ended in the middle.
 pub(crate) const UNFINISHED: &str = "Stream ended without finish_reason";
 
-/// Longer bodies are cut, because the text is stored in the session and shown.
-const MAX_BODY_CHARS: usize = 4000;
-
 /// The text for an answer with an error status.
 pub(crate) fn of_status(status: u16, body: &str) -> String {
-    let body = body.trim();
-    if body.is_empty() {
-        return format!("{status} status code (no body)");
-    }
-    let Ok(json @ Value::Object(_)) = serde_json::from_str::<Value>(body) else {
-        return format!("{status} {}", cut(body));
-    };
-    match json.get("error").filter(|error| !error.is_null()) {
-        Some(Value::String(text)) => format!("{status}: {}", cut(text)),
-        Some(error) => with_upstream(format!("{status}: {}", cut(&error.to_string())), error),
-        None => format!("{status}: {}", cut(&json.to_string())),
-    }
-}
-
-/// The text for an answer that succeeded and holds something, but not one event: an error that a
-/// gateway calls a success, or another site at that address.
-pub(crate) fn of_no_stream(body: &str) -> Option<String> {
-    let body = body.trim();
-    if body.lines().all(is_of_a_stream) {
-        return None;
-    }
-    let json = serde_json::from_str::<Value>(body).ok();
-    let error = json.as_ref().and_then(|json| json.get("error"));
-    Some(match error.filter(|error| !error.is_null()) {
-        Some(error) => of_error(error),
-        None => format!(
-            "The service sent no stream of events. Check the baseUrl of the provider; what came instead: {}",
-            cut(body)
-        ),
+    failure::of_status(status, body, |json| {
+        match json.get("error").filter(|error| !error.is_null()) {
+            Some(Value::String(text)) => format!("{status}: {}", cut(text)),
+            Some(error) => with_upstream(format!("{status}: {}", cut(&error.to_string())), error),
+            None => format!("{status}: {}", cut(&json.to_string())),
+        }
     })
 }
 
-/// Whether a line could stand in a stream of events: it is empty, a comment, or a field.
-fn is_of_a_stream(line: &str) -> bool {
-    line.is_empty()
-        || [":", "data:", "event:", "id:", "retry:"]
-            .iter()
-            .any(|field| line.starts_with(field))
+/// The failure that a JSON body tells.
+pub(crate) fn told(body: &Value) -> Option<String> {
+    let error = body.get("error").filter(|error| !error.is_null());
+    error.map(of_error)
 }
 
 /// The text for an error object inside the stream.
@@ -72,15 +45,5 @@ fn with_upstream(text: String, error: &Value) -> String {
     match raw.and_then(Value::as_str) {
         Some(raw) if !raw.is_empty() && !text.contains(raw) => format!("{text}\n{}", cut(raw)),
         _ => text,
-    }
-}
-
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(MAX_BODY_CHARS) {
-        None => text.to_owned(),
-        Some((end, _)) => {
-            let more = text[end..].chars().count();
-            format!("{}... [truncated {more} chars]", &text[..end])
-        }
     }
 }

@@ -21,20 +21,15 @@ mod usage;
 
 mod quirks;
 
-use pliant_sdk::error::code;
-use pliant_sdk::host::HttpResponse;
-use pliant_sdk::message::{AssistantMessage, StopReason};
+use pliant_sdk::message::AssistantMessage;
 use pliant_sdk::provider::{StreamOut, StreamRequest, Wire};
-use pliant_sdk::sse::Decoder;
-use pliant_sdk::{Error, Host, Init, Plugin, StreamEvent};
+use pliant_sdk::wire::{self, Reader as _, Response};
+use pliant_sdk::{Error, Host, Init, Plugin};
 
-use stream::{Answer, Step};
+use stream::Answer;
 
 /// The name of the wire.
 pub(crate) const API: &str = "openai-completions";
-
-/// Longest body of an error that is read.
-const MAX_ERROR_BYTES: usize = 1 << 20;
 
 struct OpenAiCompletions;
 
@@ -51,119 +46,16 @@ impl Wire for OpenAiCompletions {
         let message = request.answer();
         let built = match request::build(&request) {
             Ok(built) => built,
-            Err(reason) => return Ok(failed(message, reason)),
-        };
-        let response = match out.host().http_framed(built.http).await {
-            Ok(response) => response,
-            Err(error) => return failed_by(error, |text| failed(message, text)),
+            Err(reason) => return Ok(wire::Draft::new(message).fail(reason)),
         };
         let answer = Answer::new(request.model, built.grammars, message);
-        match response.status {
-            200..300 => read(response, answer, &out).await,
-            status => refused(status, response, answer).await,
+        match wire::send(built.http, out.host()).await {
+            Ok(Response::Stream(response)) => wire::read(response, answer, &out).await,
+            Ok(Response::Refused { status, body }) => {
+                Ok(answer.fail(failure::of_status(status, &body)))
+            }
+            Err(error) => wire::broken(answer, error),
         }
-    }
-}
-
-/// The service answered with an error status.
-async fn refused(
-    status: u16,
-    mut response: HttpResponse,
-    answer: Answer,
-) -> Result<AssistantMessage, Error> {
-    match response.body.read_to_end(MAX_ERROR_BYTES).await {
-        Ok(body) => {
-            let text = failure::of_status(status, &String::from_utf8_lossy(&body));
-            Ok(answer.fail(text))
-        }
-        Err(error) => failed_by(error, |text| answer.fail(format!("{status} {text}"))),
-    }
-}
-
-/// Reads the stream to its end.
-async fn read(
-    mut response: HttpResponse,
-    mut answer: Answer,
-    out: &StreamOut,
-) -> Result<AssistantMessage, Error> {
-    let mut events = vec![StreamEvent::Start];
-    out.send_all(&mut events).await?;
-    let mut decoder = Decoder::new();
-    // What came before the first event; a service that sends no stream sends nothing else.
-    let mut unheard = Some(Vec::new());
-    let mut at_end = false;
-    while !at_end {
-        let taken = match response.body.next().await {
-            Some(Ok(bytes)) => {
-                if let Some(unheard) = &mut unheard {
-                    let room = MAX_ERROR_BYTES.saturating_sub(unheard.len());
-                    unheard.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                }
-                take(&mut decoder, &bytes, &mut answer, &mut events)
-            }
-            Some(Err(error)) => return failed_by(error, |text| answer.fail(text)),
-            None => {
-                at_end = true;
-                // An event without its blank line counts too.
-                match decoder.finish_lent() {
-                    (Some(last), _) => answer.take(last.event, last.data, &mut events).map(Some),
-                    (None, _) => Ok(None),
-                }
-            }
-        };
-        match taken {
-            Ok(None) => {}
-            Ok(Some(step)) => {
-                unheard = None;
-                at_end |= step == Step::Done;
-            }
-            Err(text) => {
-                out.send_all(&mut events).await?;
-                return Ok(answer.fail(text));
-            }
-        }
-        out.send_all(&mut events).await?;
-    }
-    let body = unheard.unwrap_or_default();
-    if let Some(text) = failure::of_no_stream(&String::from_utf8_lossy(&body)) {
-        return Ok(answer.fail(text));
-    }
-    let message = answer.finish(&mut events);
-    out.send_all(&mut events).await?;
-    Ok(message)
-}
-
-/// Takes the events that some bytes complete, and answers what the last one led to, if there was one.
-fn take(
-    decoder: &mut Decoder,
-    bytes: &[u8],
-    answer: &mut Answer,
-    events: &mut Vec<StreamEvent>,
-) -> Result<Option<Step>, String> {
-    let mut frames = decoder.frames(bytes);
-    let mut step = None;
-    while let Some(frame) = frames.next().map_err(|error| error.to_string())? {
-        step = Some(answer.take(frame.event, frame.data, events)?);
-    }
-    Ok(step)
-}
-
-/// A caller that gave up gets no message; any other failure is one.
-fn failed_by(
-    error: Error,
-    message: impl FnOnce(String) -> AssistantMessage,
-) -> Result<AssistantMessage, Error> {
-    if error.is(code::CANCELLED) {
-        return Err(error);
-    }
-    Ok(message(error.message))
-}
-
-fn failed(message: AssistantMessage, text: String) -> AssistantMessage {
-    AssistantMessage {
-        stop_reason: StopReason::Error,
-        error_message: Some(text),
-        ..message
     }
 }
 

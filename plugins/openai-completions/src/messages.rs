@@ -4,15 +4,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use pliant_sdk::Model;
 use pliant_sdk::history::{self, IdRule};
 use pliant_sdk::message::{
     AssistantMessage, Content, Image, Message, MessageContent, SystemMessage, Thinking, ToolCall,
     ToolResultMessage, UserMessage, joined_text,
 };
+use pliant_sdk::wire::tools::is_declarable;
 use serde_json::{Map, Value, json};
 
 use crate::quirks::Quirks;
-use crate::tools::{Grammars, declare, is_declarable};
+use crate::tools::{Grammars, declare};
 
 /// Fields that a service may use for readable reasoning. The one it used is kept as the signature.
 pub(crate) const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
@@ -32,6 +34,18 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// For a model with these switches.
+    pub(crate) fn of(model: &Model, quirks: &Quirks) -> Self {
+        Self {
+            provider: model.provider.clone(),
+            api: model.api.clone(),
+            model: model.id.clone(),
+            reasoning: model.reasoning,
+            images: model.takes_images(),
+            quirks: quirks.clone(),
+        }
+    }
+
     /// The role of system messages.
     pub(crate) fn system_role(&self) -> &'static str {
         match self.reasoning && self.quirks.developer_role {

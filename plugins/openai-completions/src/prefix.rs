@@ -1,31 +1,26 @@
-//! The converted conversation, kept between its requests, so that a turn costs what the turn adds.
-//!
-//! Messages that were part of the previous request are the same `Arc`s; their bytes are copied.
-//! Everything else follows from them in order, so the body is the same as one built at once, byte
-//! for byte. When something earlier changed, the whole is built anew.
+//! The converted conversation: what leads it, which the system messages decide, and its messages.
 
 use std::sync::Arc;
 
-use pliant_sdk::Model;
-use pliant_sdk::history::{self, ContextEstimate, Preparer};
+use pliant_sdk::history;
 use pliant_sdk::message::{Message, SystemMessage, Tool};
+use pliant_sdk::wire::tools::is_declarable;
+use pliant_sdk::wire::{Convert, Kept};
 use serde_json::{Value, json};
 
 use crate::messages::{Items, Plan, Target};
 use crate::quirks::Quirks;
-use crate::tools::{declare, grammars, is_declarable};
+use crate::tools::{declare, grammars};
 
 /// What is kept of a conversation.
+pub(crate) type Prefix = Kept<Conversation>;
+
+/// A conversation in the words of the wire.
 #[derive(Debug, Default)]
-pub(crate) struct Prefix {
-    target: Option<Target>,
-    sources: Vec<Arc<Message>>,
-    systems: Vec<Arc<Message>>,
-    preparer: Preparer,
+pub(crate) struct Conversation {
     pub(crate) plan: Plan,
     pub(crate) head: Head,
     pub(crate) items: Items,
-    pub(crate) estimate: ContextEstimate,
 }
 
 /// What stands before the messages: prompt and tools.
@@ -41,69 +36,24 @@ pub(crate) struct Head {
     pub(crate) refused: Option<String>,
 }
 
-impl Prefix {
-    /// Makes this the conversion of exactly these messages.
-    pub(crate) fn update(&mut self, model: &Model, quirks: &Quirks, messages: &[Arc<Message>]) {
-        let target = Target {
-            provider: model.provider.clone(),
-            api: model.api.clone(),
-            model: model.id.clone(),
-            reasoning: model.reasoning,
-            images: model.takes_images(),
-            quirks: quirks.clone(),
-        };
-        if self.target.as_ref() == Some(&target) && self.begins(messages) {
-            let new = &messages[self.sources.len()..];
-            if self.append(model, &target, new) {
-                return;
-            }
-        }
-        *self = Self::default();
-        // A conversion from the start has nothing before it to change.
-        self.append(model, &target, messages);
-        self.target = Some(target);
+impl Convert for Conversation {
+    type Target = Target;
+
+    fn lead(&mut self, systems: &[&SystemMessage], target: &Target) -> bool {
+        let (plan, head) = lead(systems, target);
+        let stays = plan == self.plan;
+        (self.plan, self.head) = (plan, head);
+        stays
     }
 
-    fn begins(&self, messages: &[Arc<Message>]) -> bool {
-        let common = self.sources.iter().zip(messages);
-        self.sources.len() <= messages.len() && common.into_iter().all(|(a, b)| Arc::ptr_eq(a, b))
-    }
-
-    /// Converts the next messages; false when they change what was converted before.
-    fn append(&mut self, model: &Model, target: &Target, new: &[Arc<Message>]) -> bool {
-        let known = self.systems.len();
-        let added = new.iter().filter(|message| as_system(message).is_some());
-        self.systems.extend(added.cloned());
-        if self.systems.len() > known || self.sources.is_empty() {
-            let (plan, head) = lead(&self.systems, target);
-            if plan != self.plan && !self.sources.is_empty() {
-                return false;
-            }
-            (self.plan, self.head) = (plan, head);
-        }
-        let Some(prepared) = self.preparer.extend(new, model, target) else {
-            return false;
-        };
-        self.items.append(&prepared, target, &self.plan);
-        for message in new {
-            self.estimate.add(message);
-        }
-        self.sources.extend_from_slice(new);
-        true
-    }
-}
-
-fn as_system(message: &Message) -> Option<&SystemMessage> {
-    match message {
-        Message::System(system) => Some(system),
-        _ => None,
+    fn append(&mut self, messages: &[Arc<Message>], target: &Target) {
+        self.items.append(messages, target, &self.plan);
     }
 }
 
 /// What leads, and what may stand in place. Without support for it nothing may: the prompt is then
 /// the replay of all system messages (M11).
-fn lead(systems: &[Arc<Message>], target: &Target) -> (Plan, Head) {
-    let systems: Vec<&SystemMessage> = systems.iter().filter_map(|m| as_system(m)).collect();
+fn lead(systems: &[&SystemMessage], target: &Target) -> (Plan, Head) {
     let quirks = &target.quirks;
     let all = systems.len();
     let prompts = if quirks.system_in_place {
@@ -112,7 +62,7 @@ fn lead(systems: &[Arc<Message>], target: &Target) -> (Plan, Head) {
         all
     };
     let folded_until = match quirks.tools_in_place {
-        true => last_fold(&systems),
+        true => last_fold(systems),
         false => usize::MAX,
     };
     let mut tools = Vec::new();

@@ -4,6 +4,7 @@
 //! The rest of the crate asks this struct and never looks at provider ids or addresses itself.
 
 use pliant_sdk::Model;
+use pliant_sdk::wire::Compat;
 use serde_json::{Map, Value};
 
 /// The switches as they are in force for one model. Names are those of `compat`, shortened.
@@ -160,7 +161,7 @@ impl Quirks {
         use Service as S;
         let known: Vec<Service> = services_of(model).collect();
         let is = |any: &[Service]| known.iter().any(|service| any.contains(service));
-        let compat = Compat(model.compat.as_ref());
+        let compat = Compat::of(model);
         let open_router = is(&[S::OpenRouter]);
         let system_in_place = compat.flag("supportsMidConvoSystemMessages", false);
         Self {
@@ -321,31 +322,5 @@ fn affinity(compat: &Compat<'_>, open_router: bool) -> Affinity {
         Some("openrouter") => Affinity::Single,
         _ if open_router => Affinity::Single,
         _ => Affinity::Full,
-    }
-}
-
-/// The explicit switches. One of another type than expected counts as absent.
-struct Compat<'a>(Option<&'a Map<String, Value>>);
-
-impl Compat<'_> {
-    fn get(&self, name: &str) -> Option<&Value> {
-        self.0?.get(name)
-    }
-
-    fn flag(&self, name: &str, default: bool) -> bool {
-        self.get(name).and_then(Value::as_bool).unwrap_or(default)
-    }
-
-    fn text(&self, name: &str) -> Option<String> {
-        self.get(name).and_then(Value::as_str).map(str::to_owned)
-    }
-
-    fn map(&self, name: &str) -> Map<String, Value> {
-        let map = self.get(name).and_then(Value::as_object);
-        map.cloned().unwrap_or_default()
-    }
-
-    fn value(&self, name: &str) -> Option<Value> {
-        self.get(name).filter(|value| !value.is_null()).cloned()
     }
 }

@@ -3,14 +3,19 @@
 //! The messages come from [`Prefix`]; this file puts the other fields around them, in one order,
 //! so that the bytes before the last turn are the same in every request of a conversation.
 
+use std::borrow::Cow;
+
 use pliant_sdk::Model;
-use pliant_sdk::host::{FramedRequest, HttpCredential, HttpRequest};
+use pliant_sdk::host::FramedRequest;
 use pliant_sdk::provider::{StreamOptions, StreamRequest};
+use pliant_sdk::wire::thinking::level;
+use pliant_sdk::wire::{self, Fields, Headers, Retention};
 use serde_json::{Map, Value, json};
 
-use crate::prefix::{Head, Prefix};
+use crate::messages::Target;
+use crate::prefix::{Conversation, Prefix};
 use crate::quirks::{CacheKey, Quirks};
-use crate::thinking::{self, Wish};
+use crate::thinking::Wish;
 use crate::tools::Grammars;
 
 /// What goes to the host.
@@ -32,16 +37,11 @@ pub(crate) fn build(request: &StreamRequest) -> Result<Built, String> {
 
 fn build_on(prefix: &mut Prefix, request: &StreamRequest) -> Result<Built, String> {
     let model = &request.model;
-    let base = model.base_url.trim_end_matches('/');
-    if base.is_empty() {
-        return Err(format!(
-            "The model {} has no base URL. Set `baseUrl` for its provider.",
-            model.reference()
-        ));
-    }
+    let base = wire::base_url(model)?;
     let quirks = Quirks::of(model);
-    prefix.update(model, &quirks, &request.messages);
-    if let Some(reason) = &prefix.head.refused {
+    prefix.update(model, Target::of(model, &quirks), &request.messages);
+    let conversation = prefix.converted();
+    if let Some(reason) = &conversation.head.refused {
         return Err(reason.clone());
     }
     let draft = Draft {
@@ -49,36 +49,16 @@ fn build_on(prefix: &mut Prefix, request: &StreamRequest) -> Result<Built, Strin
         options: &request.options,
         quirks: &quirks,
         retention: Retention::of(&request.options),
-        prefix,
+        conversation,
+        limit: prefix.estimate().clamp_output(
+            request.options.max_tokens.unwrap_or(model.max_tokens),
+            model.context_window,
+        ),
     };
     Ok(Built {
         http: draft.framed(format!("{base}/chat/completions")),
-        grammars: prefix.plan.grammars.clone(),
+        grammars: conversation.plan.grammars.clone(),
     })
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Retention {
-    None,
-    Short,
-    Long,
-}
-
-impl Retention {
-    fn of(options: &StreamOptions) -> Self {
-        match options.cache_retention.as_deref() {
-            Some("none") => Self::None,
-            Some("long") => Self::Long,
-            _ => Self::Short,
-        }
-    }
-}
-
-/// A field of the body. The two big ones are bytes already.
-enum Field {
-    Value(Value),
-    Messages,
-    Tools,
 }
 
 struct Draft<'a> {
@@ -86,36 +66,23 @@ struct Draft<'a> {
     options: &'a StreamOptions,
     quirks: &'a Quirks,
     retention: Retention,
-    prefix: &'a Prefix,
+    conversation: &'a Conversation,
+    /// Tokens of the answer; 0 = not known.
+    limit: u64,
 }
 
-impl Draft<'_> {
+impl<'a> Draft<'a> {
     fn framed(&self, url: String) -> FramedRequest {
-        let options = self.options;
-        let request = HttpRequest {
-            method: "POST".to_owned(),
-            url,
-            headers: self.headers(),
-            credential: Some(HttpCredential {
-                provider: self.model.provider.clone(),
-                header: "authorization".to_owned(),
-                prefix: "Bearer ".to_owned(),
-            }),
-            timeout_ms: options.timeout_ms,
-            max_retries: options.max_retries,
-            max_retry_delay_ms: options.max_retry_delay_ms,
-        };
-        let fields = self.fields();
-        let Prefix { head, items, .. } = self.prefix;
-        let size = items.bytes.len() + head.tools_bytes.len() + 4096;
-        FramedRequest::new(request, size, |body| self.write(&fields, body))
+        let credential = wire::credential(self.model, "authorization", "Bearer ");
+        let (headers, fields) = (self.headers(), self.fields());
+        wire::post(url, headers, Some(credential), self.options, &fields)
     }
 
-    fn fields(&self) -> Fields {
+    fn fields(&self) -> Fields<'a> {
         let mut fields = Fields::default();
         self.add_fields(&mut fields);
         // Sampling parameters override anything, the stronger layer last.
-        let level = thinking::level(self.model, self.options.reasoning).unwrap_or_default();
+        let level = level(self.model, self.options.reasoning).unwrap_or_default();
         let by_level = self.model.extra.get("samplingParamsByThinkingLevel");
         let by_level = by_level.and_then(|levels| levels.get(level.as_str())?.as_object());
         let layers = [
@@ -124,15 +91,15 @@ impl Draft<'_> {
             self.options.sampling_params.as_ref(),
         ];
         for (name, value) in layers.into_iter().flatten().flatten() {
-            fields.set(name, Field::Value(value.clone()));
+            fields.value(name, value.clone());
         }
         fields
     }
 
-    fn add_fields(&self, fields: &mut Fields) {
+    fn add_fields(&self, fields: &mut Fields<'a>) {
         let (options, quirks) = (self.options, self.quirks);
         fields.value("model", json!(self.model.id));
-        fields.set("messages", Field::Messages);
+        fields.written("messages", self.messages());
         fields.value("stream", json!(true));
         if let Some(key) = self.cache_key() {
             fields.value("prompt_cache_key", json!(key));
@@ -146,7 +113,7 @@ impl Draft<'_> {
         if quirks.store {
             fields.value("store", json!(false));
         }
-        let limit = self.output_limit();
+        let limit = self.limit;
         if limit > 0 {
             fields.value(&quirks.max_tokens_field, json!(limit));
         }
@@ -160,7 +127,7 @@ impl Draft<'_> {
         let wish = Wish {
             model: self.model,
             quirks,
-            level: thinking::level(self.model, options.reasoning),
+            level: level(self.model, options.reasoning),
             budgets: options.thinking_budgets.as_ref(),
             limit: if limit > 0 {
                 limit
@@ -174,11 +141,12 @@ impl Draft<'_> {
         self.add_routing(fields);
     }
 
-    fn add_tools(&self, fields: &mut Fields) {
-        let has_tools = !self.prefix.head.tools.is_empty();
-        let wants_list = self.quirks.tools_with_tool_history && self.prefix.items.has_tool_history;
+    fn add_tools(&self, fields: &mut Fields<'a>) {
+        let has_tools = !self.conversation.head.tools.is_empty();
+        let wants_list =
+            self.quirks.tools_with_tool_history && self.conversation.items.has_tool_history;
         if has_tools || wants_list {
-            fields.set("tools", Field::Tools);
+            fields.written("tools", self.tools());
         }
         if !has_tools {
             return;
@@ -192,7 +160,7 @@ impl Draft<'_> {
         }
     }
 
-    fn add_routing(&self, fields: &mut Fields) {
+    fn add_routing(&self, fields: &mut Fields<'a>) {
         if let Some(routing) = &self.quirks.open_router_routing {
             fields.value("provider", routing.clone());
         }
@@ -204,13 +172,6 @@ impl Draft<'_> {
         if !kept.is_empty() {
             fields.value("providerOptions", json!({"gateway": kept}));
         }
-    }
-
-    fn output_limit(&self) -> u64 {
-        let cap = self.options.max_tokens.unwrap_or(self.model.max_tokens);
-        self.prefix
-            .estimate
-            .clamp_output(cap, self.model.context_window)
     }
 
     fn wants_long_retention(&self) -> bool {
@@ -229,95 +190,67 @@ impl Draft<'_> {
     }
 
     /// Header layers, the weakest first. Identity and credential are the host's.
-    fn headers(&self) -> Vec<(String, Option<String>)> {
-        let mut headers = Headers::default();
-        headers.set("accept", Some("application/json".to_owned()));
-        headers.set("content-type", Some("application/json".to_owned()));
-        if let (Some(affinity), Some(session)) = (self.quirks.affinity, &self.options.session_id)
-            && self.retention != Retention::None
+    fn headers(&self) -> Headers {
+        let mut headers = Headers::of_json();
+        if let (Some(affinity), Some(session)) =
+            (self.quirks.affinity, self.retention.session(self.options))
         {
             for name in affinity.headers() {
-                headers.set(name, Some(session.clone()));
+                headers.set(name, Some(session.to_owned()));
             }
         }
-        let layers = [self.model.headers.as_ref(), Some(&self.options.headers)];
-        for (name, value) in layers.into_iter().flatten().flatten() {
-            match value {
-                Value::Null => headers.set(name, None),
-                Value::String(text) => headers.set(name, Some(text.clone())),
-                other => headers.set(name, Some(other.to_string())),
-            }
-        }
-        headers.0
+        headers.layer(self.model, self.options);
+        headers
     }
 
-    fn write(&self, fields: &Fields, body: &mut Vec<u8>) {
-        let mut separator = b'{';
-        for (name, field) in &fields.0 {
-            body.push(separator);
-            separator = b',';
-            write_json(body, name);
-            body.push(b':');
-            match field {
-                Field::Value(value) => write_json(body, value),
-                Field::Messages => self.write_messages(body),
-                Field::Tools => self.write_tools(body, &self.prefix.head),
-            }
-        }
-        body.push(b'}');
-    }
-
-    fn write_messages(&self, body: &mut Vec<u8>) {
-        let Prefix { head, items, .. } = self.prefix;
+    fn messages(&self) -> Vec<Cow<'a, [u8]>> {
+        let Conversation { head, items, .. } = self.conversation;
         let marker = self.marker();
-        body.push(b'[');
+        let mut pieces = vec![Cow::Borrowed(&b"["[..])];
         if let Some(system) = &head.system {
-            match &marker {
-                Some(marker) => write_json(body, &mark_text(system, marker)),
-                None => write_json(body, system),
-            }
+            pieces.push(match &marker {
+                Some(marker) => json_bytes(&mark_text(system, marker)),
+                None => json_bytes(system),
+            });
             if !items.bytes.is_empty() {
-                body.push(b',');
+                pieces.push(Cow::Borrowed(b","));
             }
         }
         match (&marker, &items.last_text) {
             (Some(marker), Some((place, entry))) => {
-                body.extend_from_slice(&items.bytes[..place.start]);
-                write_json(body, &mark_text(entry, marker));
-                body.extend_from_slice(&items.bytes[place.end..]);
+                pieces.push(Cow::Borrowed(&items.bytes[..place.start]));
+                pieces.push(json_bytes(&mark_text(entry, marker)));
+                pieces.push(Cow::Borrowed(&items.bytes[place.end..]));
             }
-            _ => body.extend_from_slice(&items.bytes),
+            _ => pieces.push(Cow::Borrowed(&items.bytes)),
         }
-        body.push(b']');
+        pieces.push(Cow::Borrowed(b"]"));
+        pieces
     }
 
-    fn write_tools(&self, body: &mut Vec<u8>, head: &Head) {
+    fn tools(&self) -> Vec<Cow<'a, [u8]>> {
+        let head = &self.conversation.head;
         let marked = self.marker().zip(head.tools.split_last());
         let Some((marker, (last, others))) = marked else {
-            body.extend_from_slice(&head.tools_bytes);
-            return;
+            return vec![Cow::Borrowed(&head.tools_bytes)];
         };
         let mut last = last.clone();
         last["cache_control"] = marker;
         let tools: Vec<&Value> = others.iter().chain([&last]).collect();
-        write_json(body, &tools);
+        vec![json_bytes(&tools)]
     }
 
     /// What marks the end of a part that the service should cache.
     fn marker(&self) -> Option<Value> {
-        if !self.quirks.cache_markers || self.retention == Retention::None {
-            return None;
-        }
-        Some(match self.wants_long_retention() {
-            true => json!({"type": "ephemeral", "ttl": "1h"}),
-            false => json!({"type": "ephemeral"}),
-        })
+        let marks = self.quirks.cache_markers;
+        let marker = self.retention.marker(self.quirks.long_retention);
+        marker.filter(|_| marks)
     }
 }
 
-fn write_json(body: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
+fn json_bytes<'a>(value: &(impl serde::Serialize + ?Sized)) -> Cow<'a, [u8]> {
     // Writing JSON values to memory does not fail.
-    let _ = serde_json::to_writer(body, value);
+    Cow::Owned(serde_json::to_vec(value).unwrap_or_default())
 }
 
 /// The entry with the marker on its last text part; a plain text becomes a part.
@@ -336,33 +269,4 @@ fn mark_text(entry: &Value, marker: &Value) -> Value {
         }
     }
     entry
-}
-
-/// The body in order; setting a field again keeps its place.
-#[derive(Default)]
-struct Fields(Vec<(String, Field)>);
-
-impl Fields {
-    fn value(&mut self, name: &str, value: Value) {
-        self.set(name, Field::Value(value));
-    }
-
-    fn set(&mut self, name: &str, field: Field) {
-        match self.0.iter_mut().find(|(known, _)| known == name) {
-            Some((_, place)) => *place = field,
-            None => self.0.push((name.to_owned(), field)),
-        }
-    }
-}
-
-/// Headers with names that are unique without regard to case; the later value wins.
-#[derive(Default)]
-struct Headers(Vec<(String, Option<String>)>);
-
-impl Headers {
-    fn set(&mut self, name: &str, value: Option<String>) {
-        self.0
-            .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
-        self.0.push((name.to_owned(), value));
-    }
 }

@@ -5,9 +5,9 @@
 //! stay open until the end and are closed together, in order (`providers.md` §2.2, §3.2).
 
 use pliant_sdk::history::short_hash;
-use pliant_sdk::message::{AssistantMessage, Content, StopReason, Text, Thinking, ToolCall};
-use pliant_sdk::partial_json::{PartialObject, parse_arguments};
+use pliant_sdk::message::{AssistantMessage, StopReason, Thinking};
 use pliant_sdk::stream::EventSink;
+use pliant_sdk::wire::{Draft, Reader, Step};
 use pliant_sdk::{Model, StreamEvent};
 use serde_json::{Map, Value};
 
@@ -18,22 +18,13 @@ use crate::quirks::Quirks;
 use crate::tools::Grammars;
 use crate::usage;
 
-/// What one event led to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// More may come.
-    Continue,
-    /// `[DONE]`; what follows is ignored.
-    Done,
-}
-
 /// An answer being read.
 #[derive(Debug)]
 pub(crate) struct Answer {
     model: Model,
     quirks: Quirks,
     grammars: Grammars,
-    message: AssistantMessage,
+    draft: Draft,
     text: Option<usize>,
     thinking: Option<usize>,
     calls: Vec<OpenCall>,
@@ -42,12 +33,11 @@ pub(crate) struct Answer {
     done: bool,
 }
 
-/// A call whose arguments are still arriving; they are kept as text.
+/// A call whose arguments are still arriving.
 #[derive(Debug)]
 struct OpenCall {
     block: usize,
     index: Option<u64>,
-    raw: String,
     /// A call of a grammar tool: what arrives is the text of this property.
     property: Option<String>,
 }
@@ -59,7 +49,7 @@ impl Answer {
             quirks: Quirks::of(&model),
             model,
             grammars,
-            message,
+            draft: Draft::new(message),
             text: None,
             thinking: None,
             calls: Vec::new(),
@@ -68,22 +58,20 @@ impl Answer {
             done: false,
         }
     }
+}
 
-    /// Takes the data of one event.
-    ///
-    /// # Errors
-    /// The text of the failure: end with [`Answer::fail`].
-    pub(crate) fn take(
+impl Reader for Answer {
+    fn take(
         &mut self,
-        name: Option<&str>,
+        event: Option<&str>,
         data: &str,
-        sink: &mut impl EventSink,
+        sink: &mut Vec<StreamEvent>,
     ) -> Result<Step, String> {
         if self.done || data.trim_ascii() == "[DONE]" {
             self.done = true;
             return Ok(Step::Done);
         }
-        if name == Some("error") {
+        if event == Some("error") {
             return Err(error_event(data));
         }
         match chunk::read(data, |chunk| self.chunk(chunk, sink)) {
@@ -93,41 +81,37 @@ impl Answer {
         }
     }
 
-    /// The stream is over: closes the blocks and answers the message.
-    pub(crate) fn finish(mut self, sink: &mut impl EventSink) -> AssistantMessage {
+    fn finish(mut self, sink: &mut Vec<StreamEvent>) -> AssistantMessage {
         self.close(sink);
         let has_calls = !self.calls.is_empty();
-        self.message.stop_reason = match self.finish {
+        let reason = match self.finish {
             Some(reason) => reason,
             None if self.quirks.finish_reason => {
-                self.message.error_message = Some(failure::UNFINISHED.to_owned());
+                self.draft.message_mut().error_message = Some(failure::UNFINISHED.to_owned());
                 StopReason::Error
             }
             None if has_calls => StopReason::ToolUse,
             None => StopReason::Stop,
         };
-        self.message
+        self.draft.end(reason)
     }
 
-    /// The stream broke: what arrived stays, its blocks stay open.
-    pub(crate) fn fail(mut self, text: String) -> AssistantMessage {
-        for open in &self.calls {
-            let mut partial = PartialObject::new();
-            partial.push(&open.raw);
-            if let Some(Content::ToolCall(call)) = self.message.content.get_mut(open.block) {
-                call.arguments = partial.into_map();
-            }
-        }
-        self.message.stop_reason = StopReason::Error;
-        self.message.error_message = Some(text);
-        self.message
+    fn fail(self, text: String) -> AssistantMessage {
+        self.draft.fail(text)
     }
 
+    fn told(body: &Value) -> Option<String> {
+        failure::told(body)
+    }
+}
+
+impl Answer {
     fn chunk(&mut self, chunk: Chunk<'_>, sink: &mut impl EventSink) -> Result<(), String> {
         if let Some(error) = &chunk.error {
             return Err(failure::of_error(error));
         }
-        self.identify(&chunk, sink);
+        let (id, model) = (text_of(chunk.id.as_ref()), text_of(chunk.model.as_ref()));
+        self.draft.identify(id, model, sink);
         let choice = chunk.choices.and_then(|choices| choices.0);
         let choice = choice.unwrap_or_default();
         if let Some(raw) = chunk.usage.or(choice.usage) {
@@ -142,41 +126,11 @@ impl Answer {
         Ok(())
     }
 
-    fn identify(&mut self, chunk: &Chunk<'_>, sink: &mut impl EventSink) {
-        let id = text_of(chunk.id.as_ref()).filter(|_| self.message.response_id.is_none());
-        let model = text_of(chunk.model.as_ref())
-            .filter(|model| self.message.response_model.is_none() && *model != self.model.id);
-        if id.is_none() && model.is_none() {
-            return;
-        }
-        let (id, model) = (id.map(str::to_owned), model.map(str::to_owned));
-        if id.is_some() {
-            self.message.response_id.clone_from(&id);
-        }
-        if model.is_some() {
-            self.message.response_model.clone_from(&model);
-        }
-        sink.event(StreamEvent::Meta {
-            usage: None,
-            response_id: id,
-            response_model: model,
-        });
-    }
-
     fn count(&mut self, raw: &Value, sink: &mut impl EventSink) {
-        if !raw.is_object() {
-            return;
+        if raw.is_object() {
+            let usage = usage::read(raw, &self.model, self.quirks.reports_cost);
+            self.draft.count(usage, sink);
         }
-        let usage = usage::read(raw, &self.model, self.quirks.reports_cost);
-        if usage == self.message.usage {
-            return;
-        }
-        self.message.usage = usage.clone();
-        sink.event(StreamEvent::Meta {
-            usage: Some(Box::new(usage)),
-            response_id: None,
-            response_model: None,
-        });
     }
 
     fn finished(&mut self, reason: &str) {
@@ -184,14 +138,15 @@ impl Answer {
         if reason.is_empty() {
             return;
         }
-        self.message.raw_stop_reason = Some(reason.to_owned());
-        self.message.error_message = None;
+        let message = self.draft.message_mut();
+        message.raw_stop_reason = Some(reason.to_owned());
+        message.error_message = None;
         self.finish = Some(match reason {
             "stop" | "end" => StopReason::Stop,
             "length" => StopReason::Length,
             "tool_calls" | "function_call" => StopReason::ToolUse,
             other => {
-                self.message.error_message = Some(format!("Provider finish_reason: {other}"));
+                message.error_message = Some(format!("Provider finish_reason: {other}"));
                 StopReason::Error
             }
         });
@@ -225,50 +180,34 @@ impl Answer {
     }
 
     fn content(&mut self, delta: String, sink: &mut impl EventSink) {
-        let content_index = match self.text {
+        let block = match self.text {
             Some(block) => block,
-            None => {
-                let content_index = self.open(Content::Text(Text::default()));
-                self.text = Some(content_index);
-                sink.event(StreamEvent::TextStart { content_index });
-                content_index
-            }
+            None => self.draft.open_text(sink),
         };
-        if let Some(Content::Text(block)) = self.message.content.get_mut(content_index) {
-            block.text.push_str(&delta);
-        }
-        sink.event(StreamEvent::TextDelta {
-            content_index,
-            delta,
-        });
+        self.text = Some(block);
+        self.draft.add_text(block, delta, sink);
     }
 
     fn reasoning(&mut self, field: &str, delta: String, sink: &mut impl EventSink) {
-        let content_index = self.thinking_block(sink);
+        let block = self.thinking_block(sink);
         let field = match field {
             "reasoning" if self.quirks.renames_reasoning => "reasoning_content",
             field => field,
         };
-        if let Some(Content::Thinking(block)) = self.message.content.get_mut(content_index) {
-            block.thinking.push_str(&delta);
-            block
-                .thinking_signature
-                .get_or_insert_with(|| field.to_owned());
+        if let Some(thinking) = self.draft.thinking_mut(block) {
+            let signature = &mut thinking.thinking_signature;
+            signature.get_or_insert_with(|| field.to_owned());
         }
-        sink.event(StreamEvent::ThinkingDelta {
-            content_index,
-            delta,
-        });
+        self.draft.add_thinking(block, delta, sink);
     }
 
     fn thinking_block(&mut self, sink: &mut impl EventSink) -> usize {
-        if let Some(block) = self.thinking {
-            return block;
-        }
-        let content_index = self.open(Content::Thinking(Thinking::default()));
-        self.thinking = Some(content_index);
-        sink.event(StreamEvent::ThinkingStart { content_index });
-        content_index
+        let block = match self.thinking {
+            Some(block) => block,
+            None => self.draft.open_thinking(Thinking::default(), sink),
+        };
+        self.thinking = Some(block);
+        block
     }
 
     /// Details are not shown; together they become the signature.
@@ -302,28 +241,26 @@ impl Answer {
             Some(slot) => slot,
             None => self.open_call(fragment.index, id, name, input.is_some(), sink),
         };
-        let Some(open) = self.calls.get_mut(slot) else {
+        let Some(open) = self.calls.get(slot) else {
             return;
         };
-        if let Some(Content::ToolCall(call)) = self.message.content.get_mut(open.block) {
+        if let Some(call) = self.draft.call_mut(open.block) {
             fill(&mut call.id, id);
             fill(&mut call.name, name);
         }
         let piece = input.or(arguments).map(|text| text.0).unwrap_or_default();
-        let delta = open.add(&piece);
-        sink.event(StreamEvent::ToolcallDelta {
-            content_index: open.block,
-            delta,
-        });
+        let delta = open.piece(&piece, self.draft.arguments(open.block));
+        self.draft.add_arguments(open.block, delta, sink);
     }
 
     fn find_call(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
         let slot = match index {
             Some(_) => self.calls.iter().rposition(|open| open.index == index)?,
-            None if !id.is_empty() => self
-                .calls
-                .iter()
-                .rposition(|open| self.call(open).is_some_and(|call| call.id == id))?,
+            None if !id.is_empty() => self.calls.iter().rposition(|open| {
+                self.draft
+                    .call(open.block)
+                    .is_some_and(|call| call.id == id)
+            })?,
             // Neither: the next piece of the last call, unless it names a tool.
             None if name.is_empty() => return self.calls.len().checked_sub(1),
             None => return None,
@@ -331,15 +268,12 @@ impl Answer {
         // Services exist that give every call of an answer the index 0. Another id with another
         // name after complete arguments is another call; anything added there would break both.
         let open = self.calls.get(slot)?;
-        let other_id = self
-            .call(open)
-            .is_some_and(|call| !call.id.is_empty() && !id.is_empty() && call.id != id);
-        let is_complete = || serde_json::from_str::<Map<String, Value>>(&open.raw).is_ok();
+        let known = self.draft.call(open.block);
+        let other_id =
+            known.is_some_and(|call| !call.id.is_empty() && !id.is_empty() && call.id != id);
+        let arguments = self.draft.arguments(open.block);
+        let is_complete = || serde_json::from_str::<Map<String, Value>>(arguments).is_ok();
         (!(other_id && !name.is_empty() && is_complete())).then_some(slot)
-    }
-
-    fn call(&self, open: &OpenCall) -> Option<&ToolCall> {
-        self.message.content.get(open.block)?.as_tool_call()
     }
 
     fn open_call(
@@ -350,102 +284,62 @@ impl Answer {
         is_custom: bool,
         sink: &mut impl EventSink,
     ) -> usize {
-        let content_index = self.open(Content::ToolCall(ToolCall {
-            id: id.to_owned(),
-            name: name.to_owned(),
-            ..ToolCall::default()
-        }));
-        sink.event(StreamEvent::ToolcallStart {
-            content_index,
-            id: id.to_owned(),
-            tool_name: name.to_owned(),
-        });
         let property = self.grammars.get(name).cloned();
         self.calls.push(OpenCall {
-            block: content_index,
+            block: self.draft.open_call(id, name, sink),
             index,
-            raw: String::new(),
             property: is_custom.then(|| property.unwrap_or_else(|| "input".to_owned())),
         });
         self.calls.len() - 1
     }
 
-    fn open(&mut self, block: Content) -> usize {
-        self.message.content.push(block);
-        self.message.content.len() - 1
-    }
-
+    /// All blocks are closed together, in order.
     fn close(&mut self, sink: &mut impl EventSink) {
-        let mut calls = self.calls.iter();
         let details = signature(&self.details);
-        for (content_index, block) in self.message.content.iter_mut().enumerate() {
-            match block {
-                Content::Text(block) => sink.event(StreamEvent::TextEnd {
-                    content_index,
-                    content: block.text.clone(),
-                }),
-                Content::Thinking(block) => {
-                    if details.is_some() {
-                        block.thinking_signature.clone_from(&details);
-                    }
-                    sink.event(StreamEvent::ThinkingEnd {
-                        content_index,
-                        content: block.thinking.clone(),
-                    });
-                }
-                Content::ToolCall(call) => {
-                    if let Some(open) = calls.next() {
-                        if call.id.is_empty() {
-                            call.id = made_up_id(self.message.response_id.as_deref(), open);
-                        }
-                        open.close(call, sink);
-                    }
-                }
-                Content::Image(_) | Content::Other(_) => {}
+        if let Some(block) = self.thinking.filter(|_| details.is_some())
+            && let Some(thinking) = self.draft.thinking_mut(block)
+        {
+            thinking.thinking_signature = details;
+        }
+        let mut calls = self.calls.iter().peekable();
+        for block in 0..self.draft.message().content.len() {
+            if let Some(open) = calls.next_if(|open| open.block == block) {
+                open.complete(&mut self.draft, sink);
             }
+            self.draft.close(block, sink);
         }
     }
 }
 
 impl OpenCall {
-    /// Takes a piece and answers it as a piece of JSON.
-    fn add(&mut self, piece: &str) -> String {
-        let Some(property) = &self.property else {
-            self.raw.push_str(piece);
-            return piece.to_owned();
-        };
-        let opening = match self.raw.is_empty() {
-            true => format!("{{{}:\"", Value::from(property.as_str())),
-            false => String::new(),
-        };
-        let delta = opening + &escaped(piece);
-        self.raw.push_str(&delta);
-        delta
+    /// What came, as a piece of JSON behind the arguments so far.
+    fn piece(&self, piece: &str, arguments: &str) -> String {
+        match &self.property {
+            None => piece.to_owned(),
+            Some(property) if arguments.is_empty() => {
+                format!("{{{}:\"{}", Value::from(property.as_str()), escaped(piece))
+            }
+            Some(_) => escaped(piece),
+        }
     }
 
-    fn close(&self, call: &mut ToolCall, sink: &mut impl EventSink) {
-        let mut raw = self.raw.clone();
-        if self.property.is_some() && !raw.is_empty() {
-            raw.push_str("\"}");
-            sink.event(StreamEvent::ToolcallDelta {
-                content_index: self.block,
-                delta: "\"}".to_owned(),
-            });
+    /// Adds what a call lacks that nothing more is added to.
+    fn complete(&self, draft: &mut Draft, sink: &mut impl EventSink) {
+        let response = draft.message().response_id.as_deref();
+        let arguments = draft.arguments(self.block);
+        let made_up = made_up_id(response, self.block, arguments);
+        if self.property.is_some() && !arguments.is_empty() {
+            draft.add_arguments(self.block, "\"}".to_owned(), sink);
         }
-        match parse_arguments(&raw) {
-            Ok(arguments) => call.arguments = arguments,
-            Err(error) => call.arguments_error = Some(error),
+        if let Some(call) = draft.call_mut(self.block) {
+            fill(&mut call.id, &made_up);
         }
-        sink.event(StreamEvent::ToolcallEnd {
-            content_index: self.block,
-            tool_call: Box::new(call.clone()),
-        });
     }
 }
 
 /// A service may send no id at all, but a result must name its call.
-fn made_up_id(response: Option<&str>, open: &OpenCall) -> String {
-    let seed = format!("{response:?} {} {}", open.block, open.raw);
+fn made_up_id(response: Option<&str>, block: usize, arguments: &str) -> String {
+    let seed = format!("{response:?} {block} {arguments}");
     format!("call_{}", short_hash(&seed))
 }
 

@@ -2,12 +2,10 @@
 
 use pliant_sdk::Model;
 use pliant_sdk::message::ThinkingLevel;
+use pliant_sdk::wire::thinking::{self, ANSWER_TOKENS, off_is_impossible};
 use serde_json::{Map, Value, json};
 
 use crate::quirks::{Quirks, ThinkingFormat};
-
-/// Tokens of a budget that must be left for the answer itself.
-const ANSWER_TOKENS: u64 = 1024;
 
 /// What is asked of one request.
 pub(crate) struct Wish<'a> {
@@ -18,13 +16,6 @@ pub(crate) struct Wish<'a> {
     pub(crate) budgets: Option<&'a Map<String, Value>>,
     /// The output limit that the budget is part of.
     pub(crate) limit: u64,
-}
-
-/// The level that is sent: what the caller asked for, as far as the model supports it. A caller
-/// that says nothing wants thinking off, even where the model cannot switch it off.
-pub(crate) fn level(model: &Model, wish: Option<ThinkingLevel>) -> Option<ThinkingLevel> {
-    let level = model.clamp_level(wish?);
-    (level != ThinkingLevel::Off).then_some(level)
 }
 
 type Fields = Vec<(String, Value)>;
@@ -55,7 +46,7 @@ impl Wish<'_> {
             }
             ThinkingFormat::DeepSeek => {
                 let switch = json!({"type": if on { "enabled" } else { "disabled" }});
-                let said = on || !self.off_is_impossible();
+                let said = on || !off_is_impossible(self.model);
                 self.with_effort("thinking", said.then_some(switch), on)
             }
             ThinkingFormat::Zai => {
@@ -120,12 +111,8 @@ impl Wish<'_> {
 
     /// As [`Wish::effort`], but `none` for off unless the model cannot be switched off.
     fn effort_or_none(&self) -> Option<Value> {
-        let off = (!self.off_is_impossible()).then(|| json!("none"));
+        let off = (!off_is_impossible(self.model)).then(|| json!("none"));
         self.effort().or(off)
-    }
-
-    fn off_is_impossible(&self) -> bool {
-        self.mapped(ThinkingLevel::Off).is_some_and(Value::is_null)
     }
 
     fn mapped(&self, level: ThinkingLevel) -> Option<&Value> {
@@ -134,17 +121,8 @@ impl Wish<'_> {
 
     /// Tokens to think with; `None` when off or when nothing would be left.
     fn budget(&self) -> Option<u64> {
-        let (name, default) = match self.level? {
-            ThinkingLevel::Off => return None,
-            ThinkingLevel::Minimal => ("minimal", 1024),
-            ThinkingLevel::Low => ("low", 2048),
-            ThinkingLevel::Medium => ("medium", 8192),
-            ThinkingLevel::High | ThinkingLevel::Xhigh | ThinkingLevel::Max => ("high", 16_384),
-        };
-        let wished = self.budgets.and_then(|budgets| budgets.get(name)?.as_u64());
-        let budget = wished
-            .unwrap_or(default)
-            .min(self.limit.saturating_sub(ANSWER_TOKENS));
+        let wished = thinking::budget(self.level?, self.budgets);
+        let budget = wished.min(self.limit.saturating_sub(ANSWER_TOKENS));
         (budget > 0).then_some(budget)
     }
 

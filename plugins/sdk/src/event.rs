@@ -212,6 +212,17 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// The event as a line of JSON and RPC mode, without its end. It grows with what is new: an event
+    /// never holds the answer so far, which [`crate::Draft`] keeps in process.
+    ///
+    /// # Errors
+    /// When a value in it cannot be written.
+    pub fn to_wire(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(self)
+    }
+}
+
 /// Why a conversation is compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -55,10 +55,12 @@ pub mod message;
 pub mod model;
 pub mod stream;
 
+pub mod draft;
 pub mod event;
 pub mod hook;
 
 pub mod command;
+pub mod flag;
 pub mod history;
 pub mod loadout;
 pub mod provider;
@@ -68,6 +70,7 @@ pub mod virtual_model;
 pub mod host;
 pub mod plugin;
 pub mod session;
+pub mod ui;
 
 #[doc(hidden)]
 pub mod crossing;
@@ -78,10 +81,12 @@ mod lenient;
 
 pub mod partial_json;
 pub mod sse;
+pub mod wire;
 
 pub mod truncation;
 pub mod utf8;
 
+pub use draft::Draft;
 pub use error::Error;
 pub use event::Event;
 pub use export::Init;

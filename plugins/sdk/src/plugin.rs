@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::command::{Command, CommandCtx};
 use crate::error::Error;
+use crate::flag::FlagSpec;
 use crate::guard;
 use crate::hook::Hook;
 use crate::host::{BoxFuture, Host};
@@ -280,6 +281,17 @@ impl Plugin {
                     ))),
                 }
             }
+        })
+    }
+
+    /// Declares an option of the command line; its value is asked of [`crate::Host::flag`].
+    #[must_use]
+    pub fn flag(self, spec: FlagSpec) -> Self {
+        self.add("flag", &spec, |call: Invocation| async move {
+            Err(Error::unsupported(&format!(
+                "the flag operation \"{}\"",
+                call.op
+            )))
         })
     }
 

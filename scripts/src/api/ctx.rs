@@ -4,10 +4,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rhai::{Dynamic, Engine};
+use pliant_sdk::error::code;
+use pliant_sdk::ui::{UiInfo, UiMode};
+use rhai::{Dynamic, Engine, EvalAltResult};
 
 use super::ui::Ui;
-use crate::call::{Call, ScriptResult};
+use crate::call::{Call, ScriptResult, throw};
 use crate::contribution;
 
 /// One call as its handler sees it. Kept beyond the call, it refuses to work.
@@ -41,6 +43,18 @@ impl Ctx {
         }
     }
 
+    /// How the session is shown; where there is none, nobody is shown anything.
+    fn ui_info(&self) -> ScriptResult<UiInfo> {
+        self.call.ensure_open()?;
+        let asked = self.call.wait_for(self.call.host().ui().info())?;
+        match asked {
+            Err(error) if error.is(code::UNAVAILABLE) || error.is(code::UNSUPPORTED) => {
+                Ok(UiInfo::default())
+            }
+            answer => answer.map_err(|error| throw(&error)),
+        }
+    }
+
     fn update(&self, partial: &Dynamic) -> ScriptResult<()> {
         self.call.ensure_open()?;
         let partial = contribution::to_result(partial)?;
@@ -56,6 +70,21 @@ pub(super) fn install(engine: &mut Engine) {
     engine.register_get("cwd", |ctx: &mut Ctx| ctx.cwd());
     engine.register_get("call_id", |ctx: &mut Ctx| ctx.call_id.to_string());
     engine.register_get("ui", |ctx: &mut Ctx| Ui::new(Arc::clone(&ctx.call)));
+    engine.register_get("mode", |ctx: &mut Ctx| {
+        let mode = match ctx.ui_info()?.mode {
+            UiMode::Tui => "tui",
+            UiMode::Rpc => "rpc",
+            UiMode::Json => "json",
+            UiMode::Print => "print",
+        };
+        Ok::<_, Box<EvalAltResult>>(mode.to_owned())
+    });
+    engine.register_get("has_ui", |ctx: &mut Ctx| {
+        ctx.ui_info().map(|info| info.has_ui)
+    });
+    engine.register_fn("shutdown", |ctx: &mut Ctx| {
+        ctx.call.wait(ctx.call.host().ui().shutdown())
+    });
     engine.register_fn("cancelled", |ctx: &mut Ctx| ctx.call.cancelled());
     engine.register_fn("update", |ctx: &mut Ctx, partial: Dynamic| {
         ctx.update(&partial)

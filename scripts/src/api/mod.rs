@@ -8,6 +8,7 @@
 mod ctx;
 mod exec;
 mod files;
+mod flag;
 mod http;
 mod json;
 mod log;
@@ -28,9 +29,10 @@ use crate::call::{ScriptResult, fail};
 use crate::convert;
 use crate::engine::MAX_STRING;
 
-const GROUPS: [fn(&mut Engine); 12] = [
+const GROUPS: [fn(&mut Engine); 13] = [
     register::install,
     ctx::install,
+    flag::install,
     ui::install,
     provider::install,
     model::install,

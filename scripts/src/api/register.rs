@@ -1,4 +1,5 @@
-//! `on`, `register_tool`, `register_command`, `register_provider`, `register_virtual_model`: only at the top level.
+//! `on`, `register_tool`, `register_command`, `register_flag`, `register_provider`,
+//! `register_virtual_model`: only at the top level.
 
 use std::sync::Arc;
 use std::sync::PoisonError;
@@ -20,6 +21,9 @@ pub(super) fn install(engine: &mut Engine) {
     });
     engine.register_fn("register_command", |name: &str, fields: Map| {
         register("register_command", declare::command, name, fields)
+    });
+    engine.register_fn("register_flag", |name: &str, fields: Map| {
+        register("register_flag", declare::flag, name, fields)
     });
     engine.register_fn("register_provider", |name: &str, fields: Map| {
         register("register_provider", declare::provider, name, fields)

@@ -1,5 +1,5 @@
-//! `ctx.ui`: notices and dialogs. Where there is nobody to ask (print mode), a notice does nothing,
-//! `confirm` is false, and `select` and `input` answer `()`.
+//! `ctx.ui`: displays and dialogs. Where there is nobody to ask (print mode), a display does nothing,
+//! `confirm` is false, and `select`, `input` and `editor` answer `()`.
 
 use std::sync::Arc;
 
@@ -18,6 +18,13 @@ pub(crate) struct Ui {
     call: Arc<Call>,
 }
 
+/// The last argument of `set_widget`.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WidgetOptions {
+    placement: Option<String>,
+}
+
 /// The last argument of dialogs, `#{timeout}` in milliseconds.
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -31,46 +38,85 @@ impl Ui {
     }
 
     fn notify(&self, message: &str, level: &str) -> ScriptResult<()> {
-        // Scripts say what pi says; the service has the log's levels.
         let level = match level {
-            "info" | "error" => level,
-            "warning" | "warn" => "warn",
+            "info" | "error" | "warning" => level,
+            "warn" => "warning",
             other => {
                 return Err(fail(format!(
                     "notify has no level \"{other}\"; it takes info, warning, error"
                 )));
             }
         };
-        let payload = json!({"message": message, "level": level});
+        self.show(&json!({"method": "notify", "message": message, "notifyType": level}))
+    }
+
+    fn show(&self, display: &Value) -> ScriptResult<()> {
         self.call.ensure_open()?;
-        let sent = self.call.host().call::<Value>("ui.notify", &payload);
+        let sent = self.call.host().call::<Value>("ui.show", display);
         available(self.call.wait_for(sent)?).map(drop)
     }
 
+    /// `()` takes the text away.
+    fn set_status(&self, key: &str, text: &Dynamic) -> ScriptResult<()> {
+        let mut display = json!({"method": "setStatus", "statusKey": key});
+        if !text.is_unit() {
+            display["statusText"] = convert::display(text).into();
+        }
+        self.show(&display)
+    }
+
+    /// `()` takes the lines away.
+    fn set_widget(&self, key: &str, lines: &Dynamic, options: Map) -> ScriptResult<()> {
+        let WidgetOptions { placement } = super::options("set_widget", options, &["placement"])?;
+        let mut display = json!({"method": "setWidget", "widgetKey": key});
+        if !lines.is_unit() {
+            let lines = match lines.clone().into_array() {
+                Ok(lines) => lines.iter().map(convert::display).collect(),
+                Err(_) => vec![convert::display(lines)],
+            };
+            display["widgetLines"] = json!(lines);
+        }
+        if let Some(placement) = placement {
+            if !["aboveEditor", "belowEditor"].contains(&placement.as_str()) {
+                return Err(fail(format!(
+                    "set_widget has no placement \"{placement}\"; it takes aboveEditor, belowEditor"
+                )));
+            }
+            display["widgetPlacement"] = placement.into();
+        }
+        self.show(&display)
+    }
+
     /// Asks, and answers null where nobody can be asked or the dialog was closed.
-    fn ask(&self, service: &str, mut question: Value, options: Map) -> ScriptResult<Value> {
+    fn ask(&self, mut question: Value, options: Map) -> ScriptResult<Value> {
+        self.call.ensure_open()?;
         let Options { timeout } = super::options("a dialog", options, &["timeout"])?;
         if let Some(timeout_ms) = timeout {
             question["timeoutMs"] = timeout_ms.into();
         }
-        let asked = self.call.host().call::<Value>(service, &question);
+        let asked = self.call.host().call::<Value>("ui.ask", &question);
         available(self.call.wait_for_user(asked)?)
     }
 
     fn confirm(&self, title: &str, message: &str, options: Map) -> ScriptResult<bool> {
-        let question = json!({"title": title, "message": message});
-        Ok(self.ask("ui.confirm", question, options)? == Value::Bool(true))
+        let question = json!({"method": "confirm", "title": title, "message": message});
+        Ok(self.ask(question, options)? == Value::Bool(true))
     }
 
     fn select(&self, title: &str, choices: Array, options: Map) -> ScriptResult<Dynamic> {
         let choices: Vec<String> = choices.iter().map(convert::display).collect();
-        let question = json!({"title": title, "options": choices});
-        convert::to_dynamic(self.ask("ui.select", question, options)?)
+        let question = json!({"method": "select", "title": title, "options": choices});
+        convert::to_dynamic(self.ask(question, options)?)
     }
 
-    fn input(&self, title: &str, placeholder: &str, options: Map) -> ScriptResult<Dynamic> {
-        let question = json!({"title": title, "placeholder": placeholder});
-        convert::to_dynamic(self.ask("ui.input", question, options)?)
+    fn input(&self, title: &str, placeholder: Option<&str>, options: Map) -> ScriptResult<Dynamic> {
+        let question = json!({"method": "input", "title": title, "placeholder": placeholder});
+        convert::to_dynamic(self.ask(question, options)?)
+    }
+
+    fn editor(&self, title: &str, prefill: Option<&str>, options: Map) -> ScriptResult<Dynamic> {
+        let question = json!({"method": "editor", "title": title, "prefill": prefill});
+        convert::to_dynamic(self.ask(question, options)?)
     }
 }
 
@@ -106,15 +152,47 @@ pub(super) fn install(engine: &mut Engine) {
         |ui: &mut Ui, title: &str, choices: Array, options: Map| ui.select(title, choices, options),
     );
     engine.register_fn("input", |ui: &mut Ui, title: &str| {
-        ui.input(title, "", Map::new())
+        ui.input(title, None, Map::new())
     });
     engine.register_fn("input", |ui: &mut Ui, title: &str, placeholder: &str| {
-        ui.input(title, placeholder, Map::new())
+        ui.input(title, Some(placeholder), Map::new())
     });
     engine.register_fn(
         "input",
         |ui: &mut Ui, title: &str, placeholder: &str, options: Map| {
-            ui.input(title, placeholder, options)
+            ui.input(title, Some(placeholder), options)
         },
     );
+    engine.register_fn("editor", |ui: &mut Ui, title: &str| {
+        ui.editor(title, None, Map::new())
+    });
+    engine.register_fn("editor", |ui: &mut Ui, title: &str, prefill: &str| {
+        ui.editor(title, Some(prefill), Map::new())
+    });
+    engine.register_fn(
+        "editor",
+        |ui: &mut Ui, title: &str, prefill: &str, options: Map| {
+            ui.editor(title, Some(prefill), options)
+        },
+    );
+    displays(engine);
+}
+
+fn displays(engine: &mut Engine) {
+    engine.register_fn("set_status", |ui: &mut Ui, key: &str, text: Dynamic| {
+        ui.set_status(key, &text)
+    });
+    engine.register_fn("set_widget", |ui: &mut Ui, key: &str, lines: Dynamic| {
+        ui.set_widget(key, &lines, Map::new())
+    });
+    engine.register_fn(
+        "set_widget",
+        |ui: &mut Ui, key: &str, lines: Dynamic, options: Map| ui.set_widget(key, &lines, options),
+    );
+    engine.register_fn("set_title", |ui: &mut Ui, title: &str| {
+        ui.show(&json!({"method": "setTitle", "title": title}))
+    });
+    engine.register_fn("set_editor_text", |ui: &mut Ui, text: &str| {
+        ui.show(&json!({"method": "set_editor_text", "text": text}))
+    });
 }

@@ -2,6 +2,7 @@
 //! operations.
 
 mod command;
+mod flag;
 mod hook;
 mod provider;
 mod tool;
@@ -56,6 +57,13 @@ impl Registrations {
         }
     }
 
+    /// The declaration of one.
+    pub(crate) fn spec(&self, kind: Kind, name: &str) -> Option<&Value> {
+        let mut all = self.0.iter();
+        let found = all.find(|one| one.kind == kind && one.name == name)?;
+        Some(&found.spec)
+    }
+
     pub(crate) fn into_list(self) -> Vec<Registration> {
         self.0
     }
@@ -67,6 +75,7 @@ pub(crate) type Declare = fn(&Program, &str, Map) -> ScriptResult<Registration>;
 /// The declarations by kind, for `register_…`.
 pub(crate) mod declare {
     pub(crate) use super::command::declare as command;
+    pub(crate) use super::flag::declare as flag;
     pub(crate) use super::hook::declare as hook;
     pub(crate) use super::provider::declare as provider;
     pub(crate) use super::tool::declare as tool;

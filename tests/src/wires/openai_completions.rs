@@ -4,6 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
+use super::{is_base64, is_name, list};
+
 /// Where services differ.
 #[derive(Debug, Clone, Copy)]
 pub struct Service {
@@ -17,8 +19,6 @@ impl Service {
     /// OpenAI itself.
     pub const OPENAI: Self = Self { max_id_chars: 40 };
 }
-
-const MAX_NAME_CHARS: usize = 64;
 
 /// Part of ids in which a gateway carries a signature; such an id has any length.
 const DATA_IN_ID: &str = "__thought__";
@@ -220,7 +220,7 @@ impl Checker {
                 return;
             }
         };
-        if !is_tool_name(body["name"].as_str().unwrap_or_default()) {
+        if !is_name(body["name"].as_str().unwrap_or_default()) {
             self.say(format!("call {id} names the tool {}", body["name"]));
         }
     }
@@ -239,7 +239,7 @@ impl Checker {
             content => self.content(at, "tool", content, &["text"]),
         }
         let name = message.get("name");
-        if name.is_some_and(|name| !is_tool_name(name.as_str().unwrap_or_default())) {
+        if name.is_some_and(|name| !is_name(name.as_str().unwrap_or_default())) {
             self.say(format!(
                 "message {at} (tool) has the name {}",
                 message["name"]
@@ -309,7 +309,7 @@ impl Checker {
     fn declarations(&mut self, place: &str, tools: &[Value]) {
         for tool in tools {
             let name = tool_name(tool);
-            if !is_tool_name(name) {
+            if !is_name(name) {
                 self.say(format!("{place} a tool with the name {name:?}"));
             }
             match tool["type"].as_str() {
@@ -341,10 +341,6 @@ impl Checker {
     }
 }
 
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
 fn tool_name(tool: &Value) -> &str {
     let body = match tool["type"].as_str() {
         Some("custom") => &tool["custom"],
@@ -359,11 +355,6 @@ fn is_words(value: Option<&Value>) -> bool {
         .is_some_and(|text| !text.is_empty())
 }
 
-fn is_tool_name(name: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    !name.is_empty() && name.len() <= MAX_NAME_CHARS && name.bytes().all(fits)
-}
-
 /// A data URL of a kind that models see, with whole base64; or an address.
 fn is_image(url: &str) -> bool {
     if url.starts_with("https://") {
@@ -375,13 +366,7 @@ fn is_image(url: &str) -> bool {
     let Some((kind, data)) = parts else {
         return false;
     };
-    let digits = data.trim_end_matches('=');
-    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
-    IMAGE_KINDS.contains(&kind)
-        && !digits.is_empty()
-        && data.len().is_multiple_of(4)
-        && data.len() - digits.len() <= 2
-        && digits.bytes().all(is_digit)
+    IMAGE_KINDS.contains(&kind) && is_base64(data)
 }
 
 #[cfg(test)]

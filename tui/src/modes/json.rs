@@ -1,10 +1,12 @@
 //! JSON mode: the session header, then every event, one object a line (`interfaces.md` §2, §7). A
 //! reader that is slow slows the session and loses nothing; one that is gone ends the run.
 
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use pliant_kernel::pipeline::Prompt;
 use pliant_kernel::session::{Session, Subscription};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -31,10 +33,11 @@ enum Stop {
 /// When a prompt is refused, the session cannot be stored, or stdout cannot be written.
 pub async fn run(
     session: &Session,
-    prompts: Vec<String>,
+    prompts: Vec<Prompt>,
     mut signals: Signals,
+    stdout: File,
 ) -> anyhow::Result<u8> {
-    let mut output = Output::start(session.header().line()?, session.subscribe());
+    let mut output = Output::start(stdout, session.header().line()?, session.subscribe());
     let sender = Prompts::to(session);
     let running = async {
         let outcome = sender.run_all(prompts).await;
@@ -59,6 +62,7 @@ pub async fn run(
         Err(error) = output.written() => Stop::Unwritable(error),
     };
     sender.stop();
+    session.hurry();
     if let Some(Err(error)) = orderly(output.relieved(running)).await {
         say::error(error);
     }
@@ -81,13 +85,13 @@ struct Output {
 }
 
 impl Output {
-    fn start(mut header: String, events: Subscription) -> Self {
+    fn start(stdout: File, mut header: String, events: Subscription) -> Self {
         if !header.ends_with('\n') {
             header.push('\n');
         }
         let events = Arc::new(Mutex::new(events));
         let taken = Arc::clone(&events);
-        let writer = tokio::task::spawn_blocking(move || write_events(&header, &taken));
+        let writer = tokio::task::spawn_blocking(move || write_events(stdout, &header, &taken));
         Self {
             events,
             writer: Some(writer),
@@ -126,8 +130,8 @@ impl Output {
 }
 
 /// Flushes whenever nothing more is waiting.
-fn write_events(header: &str, events: &Mutex<Subscription>) -> io::Result<()> {
-    let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
+fn write_events(stdout: File, header: &str, events: &Mutex<Subscription>) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(64 << 10, stdout);
     out.write_all(header.as_bytes())?;
     loop {
         let waiting = lock(events).try_recv().ok();

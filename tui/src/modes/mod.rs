@@ -1,66 +1,58 @@
 //! Front ends over one session: print, JSON, line by line. Each subscribes, sends prompts, and turns
 //! events into what it shows; none knows what is behind the session.
 
-mod choose;
 pub mod json;
 pub mod line;
 pub mod list_models;
 pub mod print;
 mod prompts;
+pub mod rpc;
 pub mod signals;
+mod ui;
 
-use pliant_kernel::host::actions::{HostUi, unavailable};
+use std::fs::File;
+use std::io::Write;
+
+use pliant_kernel::run::advice;
 use pliant_kernel::session::Subscription;
-use pliant_sdk::host::LogLevel;
+use pliant_sdk::Event;
 use pliant_sdk::message::{Message, StopReason};
-use pliant_sdk::{Error, Event};
 
-use crate::launch::Mode;
 use crate::say;
 
-/// What the modes show for plugins.
-#[derive(Debug)]
-pub struct Ui {
-    shows: bool,
-}
-
-impl Ui {
-    /// Only the line mode has somebody to show things to.
-    pub fn of(mode: Mode) -> Self {
-        Self {
-            shows: mode == Mode::Line,
-        }
-    }
-}
-
-impl HostUi for Ui {
-    fn notify(&self, message: &str, level: LogLevel) -> Result<(), Error> {
-        if !self.shows {
-            return Err(unavailable("ui.notify"));
-        }
-        match level {
-            LogLevel::Error => say::error(message),
-            LogLevel::Warn => say::warning(message),
-            _ => say::note(message),
-        }
-        Ok(())
-    }
-}
+pub use ui::Ui;
 
 /// Why an answer is no success, in a sentence.
 pub fn failure_of(message: &Message) -> Option<String> {
     let answer = message.as_assistant()?;
     let text = answer.error_message.as_deref().unwrap_or_default();
     match answer.stop_reason {
-        StopReason::Error => Some(format!(
-            "The model {} of {} failed: {text}",
-            answer.model, answer.provider
-        )),
+        StopReason::Error => {
+            let (model, provider) = (&answer.model, &answer.provider);
+            Some(match advice(answer) {
+                None => format!("The model {model} of {provider} failed: {text}"),
+                Some(advice) => format!(
+                    "The model {model} of {provider} failed: {} {advice}",
+                    say::ended(text)
+                ),
+            })
+        }
         StopReason::Aborted => Some("The request was aborted.".to_owned()),
         StopReason::Length => {
             Some("The answer is cut off: the model hit its output limit.".to_owned())
         }
         _ => None,
+    }
+}
+
+/// Writes a text for who asked for it, and answers the status.
+///
+/// # Errors
+/// When stdout cannot be written.
+pub fn tell(mut output: &File, text: &str) -> anyhow::Result<u8> {
+    match output.write_all(text.as_bytes()) {
+        Ok(()) => Ok(0),
+        Err(error) => unwritable(&error),
     }
 }
 

@@ -1,9 +1,11 @@
 //! Print mode: runs the prompts and writes the text of the last answer, nothing else
 //! (`interfaces.md` §2).
 
+use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
+use pliant_kernel::pipeline::Prompt;
 use pliant_kernel::session::Session;
 use pliant_sdk::message::{Content, Message};
 use tokio::time::timeout;
@@ -22,9 +24,15 @@ const REPORTS: Duration = Duration::from_secs(1);
 /// When a prompt is refused, or stdout cannot be written.
 pub async fn run(
     session: &Session,
-    prompts: Vec<String>,
+    prompts: Vec<Prompt>,
     mut signals: Signals,
+    output: File,
 ) -> anyhow::Result<u8> {
+    // Without a prompt, what was said last is what there is to print.
+    let before = match prompts.is_empty() {
+        true => session.projection().messages().last().cloned(),
+        false => None,
+    };
     let reporting = tokio::spawn(report_failures(session.subscribe()));
     let sender = Prompts::to(session);
     let running = sender.run_all_and_close(prompts);
@@ -35,6 +43,7 @@ pub async fn run(
         status = signals.next() => {
             asked = Some(status);
             sender.stop();
+            session.hurry();
             orderly(running).await
         }
     };
@@ -43,7 +52,10 @@ pub async fn run(
     // Everything is stored: from here on a signal ends the process at once.
     drop(signals);
     match (asked, outcome.transpose()) {
-        (None, outcome) => outcome?.flatten().map_or(Ok(0), |last| show(&last)),
+        (None, outcome) => {
+            let last = outcome?.flatten().or(before);
+            last.map_or(Ok(0), |last| show(&last, &output))
+        }
         (Some(status), outcome) => {
             outcome.inspect_err(|error| say::error(error)).ok();
             Ok(status)
@@ -52,12 +64,12 @@ pub async fn run(
 }
 
 /// Writes the answer, and answers the status that it means.
-fn show(last: &Message) -> anyhow::Result<u8> {
+fn show(last: &Message, output: &File) -> anyhow::Result<u8> {
     // Half an answer is no answer; one that was only too long is shown as far as it goes.
     let half = last
         .as_assistant()
         .is_some_and(|answer| answer.stop_reason.is_failure());
-    if !half && let Err(error) = write_text(last) {
+    if !half && let Err(error) = write_text(last, output) {
         return unwritable(&error);
     }
     match failure_of(last) {
@@ -69,11 +81,10 @@ fn show(last: &Message) -> anyhow::Result<u8> {
     }
 }
 
-fn write_text(message: &Message) -> std::io::Result<()> {
+fn write_text(message: &Message, mut out: &File) -> std::io::Result<()> {
     let Some(answer) = message.as_assistant() else {
         return Ok(());
     };
-    let mut out = std::io::stdout().lock();
     // A program gets the answer as it is; a terminal must not be told what to do by it (U06).
     let terminal = out.is_terminal();
     for text in answer
@@ -82,11 +93,12 @@ fn write_text(message: &Message) -> std::io::Result<()> {
         .filter_map(Content::as_text)
         .filter(|text| !text.is_empty())
     {
-        if terminal {
-            writeln!(out, "{}", printable(text))?;
+        let shown = if terminal {
+            printable(text)
         } else {
-            writeln!(out, "{text}")?;
-        }
+            text.to_owned()
+        };
+        out.write_all((shown + "\n").as_bytes())?;
     }
-    out.flush()
+    Ok(())
 }

@@ -29,7 +29,7 @@ impl<'a> Prompts<'a> {
     /// When a prompt is refused, or the session cannot be stored; it is closed all the same.
     pub async fn run_all_and_close(
         &self,
-        prompts: Vec<String>,
+        prompts: Vec<Prompt>,
     ) -> anyhow::Result<Option<Arc<Message>>> {
         let outcome = self.run_all(prompts).await;
         self.session.close("quit").await;
@@ -40,7 +40,7 @@ impl<'a> Prompts<'a> {
     ///
     /// # Errors
     /// As [`Prompts::run_all_and_close`].
-    pub async fn run_all(&self, prompts: Vec<String>) -> anyhow::Result<Option<Arc<Message>>> {
+    pub async fn run_all(&self, prompts: Vec<Prompt>) -> anyhow::Result<Option<Arc<Message>>> {
         let mut last = None;
         for prompt in prompts {
             if self.stopped.load(Ordering::SeqCst) {
@@ -59,7 +59,7 @@ impl<'a> Prompts<'a> {
     ///
     /// # Errors
     /// The refusal.
-    pub async fn run(&self, prompt: String) -> Result<PromptEnd, PromptError> {
+    pub async fn run(&self, prompt: Prompt) -> Result<PromptEnd, PromptError> {
         // A prompt that was stopped before its run began: there was nothing to cancel yet.
         let (stopped, session) = (Arc::clone(&self.stopped), self.session.clone());
         let preflight = move |_| {
@@ -67,7 +67,7 @@ impl<'a> Prompts<'a> {
                 session.cancel();
             }
         };
-        self.session.prompt(Prompt::text(prompt), preflight).await
+        self.session.prompt(prompt, preflight).await
     }
 
     /// Stops what runs, without waiting for its end.

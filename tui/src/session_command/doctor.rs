@@ -36,6 +36,13 @@ impl Doctor {
         if let Ok(tree) = SessionTree::read(&path, ids.clone()) {
             lines.extend(repair_notice(tree.context()));
         }
+        if self.write_copy && folders.is_of_pi(&path) && !self.file.contains(['/', '\\']) {
+            anyhow::bail!(
+                "The session {} is pi's, and nothing is written there. --fork {} copies it to this directory.",
+                self.file,
+                self.file
+            );
+        }
         if self.write_copy {
             lines.iter().for_each(say::note);
             let here = launch::working_dir()?;

@@ -1,29 +1,33 @@
-//! `pliant session export`: the active branch as Markdown or JSONL (`kernel.md` S30).
+//! `pliant session export`: the whole session as a page of HTML, or the active branch as Markdown or
+//! JSONL (`kernel.md` S30, `interfaces.md` §13).
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use pliant_kernel::boot::SessionFolders;
+use pliant_kernel::export::{self, Existing, View, write_file};
 use pliant_kernel::tree::{Ids, SessionTree};
 
-use super::replace::{is_same_file, replace};
 use super::{absolute, print, print_path, tell_damage};
+use crate::modes::unwritable;
 
-/// Export the active branch of a session.
+/// Export a session as a page, or its active branch.
 #[derive(Args)]
 pub struct Export {
     /// Its file, or the beginning of its id.
     session: String,
 
-    /// Where to (default: standard output).
+    /// Where to (default: standard output; a page gets a file that is named after the session).
     file: Option<PathBuf>,
 
     /// What as (default: what the ending of FILE says, else Markdown).
     #[arg(long, value_enum)]
     format: Option<Format>,
+
+    /// As a page; the same as --format html.
+    #[arg(long, conflicts_with = "format")]
+    html: bool,
 
     /// Write over a file that is there already.
     #[arg(long)]
@@ -32,6 +36,8 @@ pub struct Export {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
+    /// The whole session as one page of HTML.
+    Html,
     /// A session file of the branch alone.
     Jsonl,
     /// What was said, for people to read.
@@ -42,55 +48,62 @@ impl Export {
     pub fn run(&self, folders: &SessionFolders) -> anyhow::Result<u8> {
         let session = folders.find(&self.session)?;
         let tree = SessionTree::read(&session, Ids::system())?;
-        let text = match self.format() {
-            Format::Jsonl => tree.export_jsonl()?,
-            Format::Markdown => tree.export_markdown(),
-        };
         tell_damage(tree.damage());
-        match self.file.as_ref().filter(|file| *file != Path::new("-")) {
-            None => print(&text),
+        let format = self.format();
+        match self.file(format, &session) {
             Some(file) => {
-                self.write(file, &session, &text)?;
-                print_path(&absolute(file)?)
+                let existing = match self.force {
+                    true => Existing::Replace,
+                    false => Existing::Keep,
+                };
+                write_file(&file, Some(&session), existing, |out| {
+                    write(format, &tree, out)
+                })?;
+                print_path(&absolute(&file)?)
             }
+            None if format == Format::Html => to_stdout(&tree),
+            None => {
+                let mut text = Vec::new();
+                write(format, &tree, &mut text)?;
+                print(&String::from_utf8_lossy(&text))
+            }
+        }
+    }
+
+    fn file(&self, format: Format, session: &Path) -> Option<PathBuf> {
+        match &self.file {
+            Some(file) if file == Path::new("-") => None,
+            None if format == Format::Html => Some(export::page_name(session)),
+            file => file.clone(),
         }
     }
 
     fn format(&self) -> Format {
         let ending = self.file.as_ref().and_then(|file| file.extension());
-        let by_ending = match ending {
-            Some(ending) if ending.eq_ignore_ascii_case("jsonl") => Format::Jsonl,
-            _ => Format::Markdown,
+        let is = |name: &str| ending.is_some_and(|ending| ending.eq_ignore_ascii_case(name));
+        let by_ending = match () {
+            () if self.html || is("html") || is("htm") => Format::Html,
+            () if is("jsonl") => Format::Jsonl,
+            () => Format::Markdown,
         };
         self.format.unwrap_or(by_ending)
     }
+}
 
-    fn write(&self, file: &Path, session: &Path, text: &str) -> anyhow::Result<()> {
-        if is_same_file(file, session) {
-            bail!(
-                "That is the file of the session itself, which has more than this branch. Name another one."
-            );
-        }
-        if self.force {
-            return replace(file, text);
-        }
-        match write_new(file, text) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => bail!(
-                "{} is there already. Name another file, or write over it with --force.",
-                file.display()
-            ),
-            written => written.with_context(|| {
-                format!("{} cannot be written. Name another file.", file.display())
-            }),
-        }
+fn write(format: Format, tree: &SessionTree, out: &mut dyn Write) -> io::Result<()> {
+    match format {
+        Format::Html => export::html(&View::of(tree), out),
+        Format::Jsonl => export::jsonl(&View::of(tree), out),
+        Format::Markdown => out.write_all(tree.export_markdown().as_bytes()),
     }
 }
 
-fn write_new(path: &Path, text: &str) -> io::Result<()> {
-    let written = File::create_new(path)?.write_all(text.as_bytes());
-    if written.is_err() {
-        // Half a file is none; the failure to report is the first one.
-        let _ = fs::remove_file(path);
+/// A page is written as it grows. A terminal cannot be told anything by it: what is not seen in a text
+/// is not written as it is.
+fn to_stdout(tree: &SessionTree) -> anyhow::Result<u8> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    match write(Format::Html, tree, &mut out).and_then(|()| out.flush()) {
+        Ok(()) => Ok(0),
+        Err(error) => unwritable(&error),
     }
-    written
 }

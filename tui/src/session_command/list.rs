@@ -35,12 +35,8 @@ impl List {
     pub fn run(&self, folders: &SessionFolders) -> anyhow::Result<u8> {
         let sessions = self.sessions(folders)?;
         if self.json {
-            return print(
-                &sessions
-                    .iter()
-                    .map(|(line, _)| json_line(line))
-                    .collect::<String>(),
-            );
+            let line = |(session, _): &(Listed, String)| json_line(session, folders);
+            return print(&sessions.iter().map(line).collect::<String>());
         }
         if sessions.is_empty() {
             say::note(if self.all {
@@ -50,25 +46,25 @@ impl List {
             });
             return Ok(0);
         }
-        print(&table(&sessions, self.all))
+        print(&table(&sessions, self.all, folders))
     }
 
-    /// The sessions, each with what of its id is enough to find it: one that is not shown, as
+    /// The sessions of pliant and pi, each with what of its id is enough to find it: one that is not shown, as
     /// another directory's in a shared folder is not, is looked at as well then.
     fn sessions(&self, folders: &SessionFolders) -> anyhow::Result<Vec<(Listed, String)>> {
         let looked_at = match self.all {
             true => folders.all(),
-            false => vec![folders.here()],
+            false => folders.of_directory(),
         };
         for folder in &looked_at {
             match tell_unreadable(folder) {
                 // One of many is passed by.
-                Err(error) if self.all => say::warning(error),
+                Err(error) if self.all || folders.is_of_pi(folder) => say::warning(error),
                 told => told?,
             }
         }
         let mut sessions: Vec<_> = looked_at.iter().flat_map(|dir| tree::list(dir)).collect();
-        if self.all {
+        if looked_at.len() > 1 {
             sessions.sort_by_key(|session| std::cmp::Reverse(session.modified_ms));
         }
         let ids: Vec<&str> = sessions.iter().map(|s| s.header.id.as_str()).collect();
@@ -102,7 +98,7 @@ fn tell_unreadable(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn json_line(session: &Listed) -> String {
+fn json_line(session: &Listed, folders: &SessionFolders) -> String {
     let line = json!({
         "id": session.header.id,
         // What is no text is shown as well as it can be.
@@ -113,12 +109,13 @@ fn json_line(session: &Listed) -> String {
         "messageCount": session.message_count,
         "created": session.header.timestamp,
         "modified": iso_from_ms(session.modified_ms),
+        "agent": if folders.is_of_pi(&session.path) { "pi" } else { "pliant" },
         "parentSession": session.header.parent_session.as_ref().map(|path| path.to_string_lossy()),
     });
     format!("{line}\n")
 }
 
-fn table(sessions: &[(Listed, String)], with_directory: bool) -> String {
+fn table(sessions: &[(Listed, String)], with_directory: bool, folders: &SessionFolders) -> String {
     let widths = sessions.iter().map(|(_, id)| id.chars().count());
     let width = widths.max().unwrap_or(0);
     let mut table = format!(
@@ -131,6 +128,9 @@ fn table(sessions: &[(Listed, String)], with_directory: bool) -> String {
         let (time, count) = (minute(session.modified_ms), session.message_count);
         // A string takes everything.
         let _ = write!(table, "{time}  {id:width$}  {count:8}  {title}");
+        if folders.is_of_pi(&session.path) {
+            table.push_str("  (pi)");
+        }
         if with_directory {
             let cwd = one_line(&session.header.cwd.to_string_lossy());
             let _ = write!(table, "  ({})", printable(&cwd));

@@ -5,17 +5,17 @@ mod doctor;
 mod export;
 mod import;
 mod list;
-mod replace;
 mod rm;
 mod show;
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use pliant_kernel::boot::SessionFolders;
+use pliant_kernel::environment::Environment;
 use pliant_kernel::settings::Settings;
 use pliant_kernel::tree::{Damage, iso_from_ms};
 
@@ -47,15 +47,15 @@ enum Command {
 }
 
 impl SessionCommand {
-    /// The command of the process, if its first word says that it is one about sessions. A mistake
-    /// in it ends the process with status 1.
-    pub fn of_process() -> Option<Self> {
-        let mut words = std::env::args_os().skip(1);
-        if words.next().as_deref() != Some(OsStr::new("session")) {
-            return None;
-        }
-        let read = Self::try_parse_from(std::env::args_os().skip(1));
-        Some(read.unwrap_or_else(|error| args::end(&error)))
+    /// Reads the words of the command, the first of which is `session`. A mistake in them ends the
+    /// process with status 1.
+    pub fn read(words: &[OsString]) -> Self {
+        Self::try_parse_from(words).unwrap_or_else(|error| args::end(&error))
+    }
+
+    /// What there is to choose, for completions.
+    pub fn definition() -> clap::Command {
+        <Self as clap::CommandFactory>::command()
     }
 
     /// Runs it and answers the exit status.
@@ -63,11 +63,7 @@ impl SessionCommand {
     /// # Errors
     /// What stopped it, as a sentence.
     pub fn run(&self) -> anyhow::Result<u8> {
-        let cwd = launch::working_dir()?;
-        let agent_dir = launch::agent_dir()?;
-        let (settings, problem) = Settings::load(&agent_dir);
-        problem.iter().for_each(say::warning);
-        let folders = SessionFolders::new(&agent_dir, &cwd, &settings);
+        let folders = folders()?;
         match &self.command {
             Command::List(list) => list.run(&folders),
             Command::Show(show) => show.run(&folders),
@@ -79,9 +75,28 @@ impl SessionCommand {
     }
 }
 
+/// Where sessions are, seen from the working directory.
+///
+/// # Errors
+/// When there is no such directory, or no home.
+pub fn folders() -> anyhow::Result<SessionFolders> {
+    let cwd = launch::working_dir()?;
+    let agent_dir = launch::agent_dir()?;
+    let (settings, problems) = Settings::load(&agent_dir);
+    problems.iter().for_each(say::warning);
+    let settings = settings.with_untrusted_project(&cwd);
+    let environment = Environment::of_process();
+    Ok(SessionFolders::new(
+        &agent_dir,
+        &cwd,
+        &settings,
+        &environment,
+    ))
+}
+
 /// Writes the result. A program gets it as it is; a terminal must not be told what to do by what is
 /// stored (U06).
-fn print(text: &str) -> anyhow::Result<u8> {
+pub fn print(text: &str) -> anyhow::Result<u8> {
     let mut out = std::io::stdout().lock();
     let written = if out.is_terminal() {
         out.write_all(printable(text).as_bytes())
@@ -100,7 +115,7 @@ fn print_path(path: &Path) -> anyhow::Result<u8> {
 }
 
 /// The first words of a text, on one line and without control characters.
-fn first_words(text: &str, most: usize) -> String {
+pub fn first_words(text: &str, most: usize) -> String {
     let mut line = String::new();
     // A little more than fits is enough to see that it does not fit.
     for word in text.split_whitespace().take(most + 1) {
@@ -116,13 +131,13 @@ fn first_words(text: &str, most: usize) -> String {
 }
 
 /// `2026-11-30 21:04`, in UTC.
-fn minute(ms: i64) -> String {
+pub fn minute(ms: i64) -> String {
     let time = iso_from_ms(ms);
     format!("{} {}", &time[..10], &time[11..16])
 }
 
 /// Tells what of a file could not be read, the first places of it.
-fn tell_damage(damage: &[Damage]) {
+pub fn tell_damage(damage: &[Damage]) {
     const SHOWN: usize = 10;
     damage.iter().take(SHOWN).for_each(say::warning);
     if let Some(more @ 1..) = damage.len().checked_sub(SHOWN) {

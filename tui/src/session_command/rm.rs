@@ -31,6 +31,13 @@ impl Rm {
         let mut paths: Vec<PathBuf> = Vec::new();
         for name in &self.sessions {
             let path = folders.find(name)?;
+            // Whoever means pi's own says so with the path.
+            if folders.is_of_pi(&path) && !name.contains(['/', '\\']) {
+                bail!(
+                    "The session {name} is pi's, so it stays. To delete it anyway, name its file: {}.",
+                    path.display()
+                );
+            }
             if let Err(error) = std::fs::File::open(&path) {
                 bail!("{} cannot be read, so it stays: {error}.", path.display());
             }

@@ -30,6 +30,7 @@ use tokio::time::timeout;
 
 use body::Body;
 pub use proxy::ProxyRules;
+pub(crate) use retry::{MAX_RETRY_DELAY_MS, asked_delay};
 
 /// Limit for one attempt to connect; the limit for headers may be much longer.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);

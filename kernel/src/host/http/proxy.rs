@@ -37,12 +37,6 @@ impl ProxyRules {
         }
     }
 
-    /// The proxy of the process environment.
-    #[must_use]
-    pub fn from_env() -> Self {
-        Self::from_lookup(|name| std::env::var(name).ok())
-    }
-
     /// Fills in the setting `httpProxy` where no variable says otherwise.
     #[must_use]
     pub fn or_setting(mut self, proxy: Option<&str>) -> Self {

@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::time::{sleep, timeout};
 
 /// Default for [`HttpRequest::max_retry_delay_ms`].
-const MAX_RETRY_DELAY_MS: u64 = 60_000;
+pub(crate) const MAX_RETRY_DELAY_MS: u64 = 60_000;
 
 /// Characters of an error body that are quoted.
 const QUOTED_CHARS: usize = 4000;
@@ -36,7 +36,7 @@ where
         let asked = outcome
             .as_ref()
             .ok()
-            .and_then(|r| asked_delay(r.headers(), SystemTime::now()));
+            .and_then(|r| asked_by(r.headers(), SystemTime::now()));
         match (asked, outcome) {
             (Some(delay), Ok(response)) if cap > 0 && delay > Duration::from_millis(cap) => {
                 return Err(too_long(delay, cap, response).await);
@@ -63,14 +63,16 @@ fn is_retryable_status(status: StatusCode, headers: &HeaderMap) -> bool {
     }
 }
 
-/// The delay a server asks for. A date that has passed asks for nothing.
-fn asked_delay(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let text = |name| {
-        headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .map(str::trim)
-    };
+fn asked_by(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    asked_delay(|name| headers.get(name)?.to_str().ok(), now)
+}
+
+/// The delay a server asks for by the headers of its response. A date that has passed asks for nothing.
+pub(crate) fn asked_delay<'a>(
+    header: impl Fn(&str) -> Option<&'a str>,
+    now: SystemTime,
+) -> Option<Duration> {
+    let text = |name| header(name).map(str::trim);
     let number = |text: &str| text.parse::<f64>().ok();
     if let Some(ms) = text("retry-after-ms").and_then(number) {
         return Duration::try_from_secs_f64(ms / 1000.0).ok();
@@ -177,7 +179,7 @@ mod tests {
             (vec![("retry-after", "1e300")], None),
             (vec![], None),
         ] {
-            let delay = asked_delay(&headers(&list), now).map(|delay| delay.as_millis());
+            let delay = asked_by(&headers(&list), now).map(|delay| delay.as_millis());
             assert_eq!(delay, ms, "{list:?}");
         }
     }

@@ -8,6 +8,7 @@
 
 mod tree;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::future::pending;
 use std::io;
@@ -76,12 +77,12 @@ pub struct ProcessEnv {
     pub removed: Vec<String>,
 }
 
-/// The shell for command lines when the settings name none: bash, else `sh`.
+/// The shell for command lines when the settings name none: bash, of the folders of `PATH` too, else
+/// `sh`.
 #[must_use]
-pub fn default_shell() -> PathBuf {
-    let path = std::env::var_os("PATH").unwrap_or_default();
+pub fn default_shell(path: &OsStr) -> PathBuf {
     std::iter::once(PathBuf::from("/bin/bash"))
-        .chain(std::env::split_paths(&path).map(|folder| folder.join("bash")))
+        .chain(std::env::split_paths(path).map(|folder| folder.join("bash")))
         .find(|candidate| candidate.is_file())
         .unwrap_or_else(|| PathBuf::from("/bin/sh"))
 }
@@ -288,6 +289,8 @@ impl Running {
                     0
                 }
                 Step::Lost(cause) => {
+                    self.tree.kill();
+                    self.phase = Phase::Over;
                     return Some(Err(Error::new(
                         code::IO,
                         format!("The exit of the process could not be seen: {cause}."),
@@ -486,7 +489,7 @@ mod tests {
     fn env() -> ProcessEnv {
         ProcessEnv {
             cwd: std::env::temp_dir(),
-            shell: default_shell(),
+            shell: default_shell(OsStr::new("")),
             ..ProcessEnv::default()
         }
     }

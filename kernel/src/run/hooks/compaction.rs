@@ -51,6 +51,11 @@ pub(in crate::run) async fn before_compact<H: RunHost>(
                 return Ok(ControlFlow::Break(()));
             }
             if let Some(given) = answer.compaction {
+                if given.summary.trim().is_empty() {
+                    return Err(Error::invalid(
+                        "its compaction has an empty summary, so all that was said would be lost",
+                    ));
+                }
                 let on_branch = |id: &&String| branch.iter().any(|entry| entry.id().as_str() == *id);
                 let kept = given.first_kept_entry_id.as_ref();
                 if let Some(kept) = kept.filter(|id| !on_branch(id)) {

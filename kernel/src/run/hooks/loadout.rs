@@ -6,7 +6,7 @@ use pliant_sdk::Error;
 use pliant_sdk::loadout::LoadoutChanges;
 use tokio_util::sync::CancellationToken;
 
-use crate::registry::{Callers, HandlerFailure, Source};
+use crate::registry::{Callers, HandlerFailure};
 use crate::run::RunHost;
 
 /// The operation, and the event that failures are reported as.
@@ -24,17 +24,10 @@ pub(in crate::run) async fn prepare_loadout<H: RunHost>(host: &H, cancel: &Cance
         return;
     }
     let payload = serde_json::to_vec(&loadout.view()).unwrap_or_default();
-    let services = |source: &Source| host.services(source);
-    let report = |failure| host.report(failure);
-    let callers = Callers {
-        services: &services,
-        report: &report,
-        cancel: cancel.clone(),
-        limit: Some(LIMIT),
-    };
+    let callers = Callers::new(host, host.patience(cancel).at_most(LIMIT));
     let mut all = LoadoutChanges::default();
     for tool in asked {
-        let answer = callers.call(&tool, PREPARE, PREPARE, payload.clone(), Some(LIMIT));
+        let answer = callers.call(&tool, PREPARE, PREPARE, payload.clone());
         // A failure was reported.
         let Ok(answer) = answer.await else { continue };
         match serde_json::from_value::<Option<LoadoutChanges>>(answer) {

@@ -12,6 +12,7 @@ mod start;
 mod tools;
 mod tree;
 mod turn;
+mod withheld;
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use pliant_sdk::Event;
 use tokio_util::sync::CancellationToken;
 
 use super::{PluginHost, RunHost};
-use crate::registry::{Callers, Dispatcher, HookPoint, Snapshot, Source, bounds};
+use crate::registry::{Callers, Dispatcher, HookPoint, Snapshot};
 
 pub(super) use boundary::{Draft, boundary};
 pub(super) use compaction::{Supplied, before_compact, compact_failed, compacted};
@@ -48,15 +49,7 @@ where
     if snapshot.handlers(point.name()).is_empty() {
         return nobody;
     }
-    let services = |source: &Source| host.services(source);
-    let report = |failure| host.report(failure);
-    let (cancel, limit) = bounds(cancel, host.handler_limit());
-    let callers = Callers {
-        services: &services,
-        report: &report,
-        cancel,
-        limit,
-    };
+    let callers = Callers::new(host, host.patience(cancel));
     match Dispatcher::new(&snapshot, point, callers) {
         Some(dispatcher) => then(dispatcher, nobody).await,
         None => nobody,

@@ -8,7 +8,7 @@ use pliant_sdk::tool::ToolResult;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::with_handlers;
+use super::{with_handlers, withheld};
 use crate::agent::{Call, Verdict};
 use crate::registry::HookPoint;
 use crate::run::RunHost;
@@ -71,7 +71,8 @@ fn judge(verdict: &mut Verdict, answer: Value) -> Result<ControlFlow<()>, Error>
     Ok(ControlFlow::Continue(()))
 }
 
-/// `tool_result`: a chain of patches (T15).
+/// `tool_result`: a chain of patches (T15). What a handler had not finished with when the user gave up is
+/// not stored as it was.
 pub(in crate::run) async fn tool_result<H: RunHost>(
     host: &H,
     cancel: &CancellationToken,
@@ -105,8 +106,10 @@ pub(in crate::run) async fn tool_result<H: RunHost>(
                 patch(result, answer)?;
                 Ok(ControlFlow::Continue(()))
             };
-            let _ = dispatcher.each(&mut result, payload, take).await;
-            result
+            match dispatcher.each(&mut result, payload, take).await {
+                Ok(()) => result,
+                Err(kept_from) => withheld::result(result, &kept_from),
+            }
         },
     )
     .await

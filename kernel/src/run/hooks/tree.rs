@@ -64,8 +64,15 @@ fn take(last: &mut TreeAnswer, answer: Value) -> Result<ControlFlow<()>, Error> 
     if answer.as_object().is_some_and(serde_json::Map::is_empty) {
         return Ok(ControlFlow::Continue(()));
     }
-    *last = serde_json::from_value(answer)
+    let answer: TreeAnswer = serde_json::from_value(answer)
         .map_err(|error| Error::invalid(format!("its answer cannot be read: {error}")))?;
+    let summary = answer.summary.as_ref();
+    if summary.is_some_and(|given| given.summary.trim().is_empty()) {
+        return Err(Error::invalid(
+            "its summary of the branch is empty, so nothing of it would be known",
+        ));
+    }
+    *last = answer;
     Ok(match last.cancel {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),

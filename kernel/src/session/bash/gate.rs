@@ -12,9 +12,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::BashOptions;
-use crate::host::actions::CallScope;
-use crate::registry::{Callers, Dispatcher, HookPoint, Source};
-use crate::session::{Shared, lock};
+use crate::registry::{Callers, Dispatcher, HookPoint};
+use crate::session::Shared;
 
 /// What a handler gives in place of running the command.
 #[derive(Deserialize)]
@@ -44,14 +43,7 @@ pub(super) async fn ask(
     cancel: &CancellationToken,
 ) -> Result<Option<BashExecutionMessage>, Error> {
     let snapshot = shared.equipment.registry.snapshot();
-    let services = |source: &Source| shared.source_services(source, CallScope::Handler);
-    let report = |failure| lock(&shared.reports).push(failure);
-    let callers = Callers {
-        services: &services,
-        report: &report,
-        cancel: cancel.clone(),
-        limit: shared.equipment.settings.handler_limit(),
-    };
+    let callers = Callers::new(shared, shared.patience(cancel.clone()));
     let Some(dispatcher) = Dispatcher::new(&snapshot, HookPoint::UserBash, callers) else {
         return Ok(None);
     };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pliant_sdk::host::BoxFuture;
 use pliant_sdk::provider::StreamOptions;
 use pliant_sdk::{Error, Model};
+use tokio_util::sync::CancellationToken;
 
 use crate::compaction::CompactionSettings;
 use crate::models::ModelClient;
@@ -43,11 +44,14 @@ impl ModelHost for Arc<Shared> {
     /// `retry.provider.*` and the idle limit (`providers.md` §7.1, §7.5).
     fn stream_options(&self) -> StreamOptions {
         let settings = &self.equipment.settings;
+        let environment = self.equipment.host.environment();
         let retry = |key: &str| settings.count(&format!("retry.provider.{key}"));
         StreamOptions {
             timeout_ms: retry("timeoutMs").or(settings.http_idle_timeout_ms()),
             max_retries: retry("maxRetries").and_then(|count| u32::try_from(count).ok()),
             max_retry_delay_ms: retry("maxRetryDelayMs"),
+            thinking_budgets: settings.thinking_budgets().cloned(),
+            cache_retention: environment.cache_retention().map(str::to_owned),
             ..StreamOptions::default()
         }
     }
@@ -65,13 +69,17 @@ impl ModelHost for Arc<Shared> {
         let count = |key: &str| settings.count(&format!("retry.{key}"));
         let default = RetryPolicy::default();
         RetryPolicy {
-            enabled: settings.get("retry.enabled").as_bool().unwrap_or(true),
+            enabled: settings.is_on("retry.enabled").unwrap_or(true),
             max_retries: count("maxRetries")
                 .and_then(|count| u32::try_from(count).ok())
                 .unwrap_or(default.max_retries),
             base_delay_ms: count("baseDelayMs").unwrap_or(default.base_delay_ms),
             max_delay_ms: count("maxAgentDelayMs").unwrap_or(default.max_delay_ms),
         }
+    }
+
+    fn begin_retry_wait(&self) -> CancellationToken {
+        Shared::begin_retry_wait(self)
     }
 
     fn compaction_settings(&self, model: &Model) -> Result<CompactionSettings, Error> {

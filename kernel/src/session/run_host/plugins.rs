@@ -1,27 +1,33 @@
 //! The registry and the subscribers as a run sees them.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use pliant_sdk::Event;
 use pliant_sdk::host::Services;
+use tokio_util::sync::CancellationToken;
 
 use crate::host::actions::CallScope;
-use crate::registry::{HandlerFailure, Registry, Source};
+use crate::registry::{HandlerFailure, Lender, Patience, Registry, Source};
 use crate::run::PluginHost;
 use crate::session::{Shared, lock};
+
+impl Lender for Arc<Shared> {
+    fn services(&self, source: &Source) -> Arc<dyn Services> {
+        self.source_services(source, CallScope::Handler)
+    }
+
+    fn report(&self, failure: HandlerFailure) {
+        lock(&self.reports).push(failure);
+    }
+}
 
 impl PluginHost for Arc<Shared> {
     fn registry(&self) -> &Registry {
         &self.equipment.registry
     }
 
-    fn services(&self, source: &Source) -> Arc<dyn Services> {
-        self.source_services(source, CallScope::Handler)
-    }
-
-    fn handler_limit(&self) -> Option<Duration> {
-        self.equipment.settings.handler_limit()
+    fn patience(&self, cancel: &CancellationToken) -> Patience {
+        Shared::patience(self, cancel.clone())
     }
 
     fn continuation_limit(&self) -> u64 {
@@ -30,11 +36,9 @@ impl PluginHost for Arc<Shared> {
     }
 
     async fn publish(&self, event: impl Into<Arc<Event>> + Send) {
+        let event = event.into();
+        self.note(&event);
         self.subscribers.publish(event).await;
-    }
-
-    fn report(&self, failure: HandlerFailure) {
-        lock(&self.reports).push(failure);
     }
 
     async fn publish_reports(&self) {

@@ -46,6 +46,7 @@ impl ToolHost for Arc<Shared> {
                     services,
                     scene,
                     prompt: self.prompt.clone(),
+                    prepare_limit: self.equipment.settings.handler_limit(),
                 });
                 let changes = same_tools.and_then(|old| old.changes().cloned());
                 Arc::new(match changes {

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use pliant_sdk::Error;
+use pliant_sdk::host::Services;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{Allowed, Service};
-use crate::host::actions::CallScope;
-use crate::registry::{BUS_PREFIX, Callers, HandlerFailure, Source};
-use crate::session::{Shared, lock};
+use crate::registry::{BUS_PREFIX, Callers, HandlerFailure, Lender, Source};
+use crate::session::Shared;
 
 pub(super) const SERVICES: &[Service] = &[Service {
     name: "bus.emit",
@@ -31,23 +31,28 @@ pub(super) const SERVICES: &[Service] = &[Service {
 async fn emit(session: &Arc<Shared>, channel: &str, data: &Value) {
     let snapshot = session.equipment.registry.snapshot();
     let name = format!("{BUS_PREFIX}{channel}");
-    let services = |source: &Source| session.source_services(source, CallScope::Handler);
-    let report = |failure: HandlerFailure| {
-        let event = format!("events:{channel}").into();
-        lock(&session.reports).push(HandlerFailure { event, ..failure });
-    };
-    let limit = session.equipment.settings.handler_limit();
-    let callers = Callers {
-        services: &services,
-        report: &report,
-        cancel: CancellationToken::new(),
-        limit,
-    };
+    let lender = OfChannel { session, channel };
+    let callers = Callers::new(&lender, session.patience(CancellationToken::new()));
     let payload = data.to_string().into_bytes();
     for handler in snapshot.handlers(&name) {
         // The failure was reported; the next one hears of the data all the same.
-        let _ = callers
-            .call(handler, "bus", &name, payload.clone(), limit)
-            .await;
+        let _ = callers.call(handler, "bus", &name, payload.clone()).await;
+    }
+}
+
+/// Says which channel a failure is of.
+struct OfChannel<'a> {
+    session: &'a Arc<Shared>,
+    channel: &'a str,
+}
+
+impl Lender for OfChannel<'_> {
+    fn services(&self, source: &Source) -> Arc<dyn Services> {
+        self.session.services(source)
+    }
+
+    fn report(&self, failure: HandlerFailure) {
+        let event = format!("events:{}", self.channel).into();
+        self.session.report(HandlerFailure { event, ..failure });
     }
 }

@@ -23,7 +23,8 @@ use pliant_sdk::{Error, Model};
 use serde_json::Value;
 
 use super::{Shared, lock};
-use crate::host::actions::{Actions, Ask, CallScope, HostUi};
+use crate::host::actions::{Actions, Ask, CallScope};
+use crate::host::ui::HostUi;
 
 pub(super) use nesting::UnderWay;
 
@@ -176,7 +177,7 @@ impl Actions for Shared {
 
 impl Shared {
     fn check_open(&self, service: &str) -> Result<(), Error> {
-        if self.closed.load(Ordering::Acquire) {
+        if self.let_go.load(Ordering::Acquire) {
             return Err(Error::new(
                 code::STALE,
                 format!(

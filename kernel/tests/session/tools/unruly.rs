@@ -208,8 +208,9 @@ async fn hundreds_of_calls_at_once_pass_a_reader_that_is_slow() {
         Plugin::new().tool(many).tool(echo("echo")),
     )
     .await;
-    let (_, empty) = tokio::sync::mpsc::channel(1);
-    let mut events = std::mem::replace(&mut scene.events, empty);
+    let unread = scene.session.subscribe();
+    let mut events = std::mem::replace(&mut scene.events, unread);
+    scene.events.close();
     let reads = tokio::spawn(async move {
         let mut seen = 0;
         while let Some(event) = events.recv().await {

@@ -128,8 +128,8 @@ fn with_numbers(mut body: Value) -> Value {
 #[test]
 fn all_recorded_requests_are_accepted() {
     for folder in super::fixtures::cases() {
-        let case = super::fixtures::json_file(&folder.join("case.json"));
-        let request = super::fixtures::request(&case);
+        let case = pliant_tests::recorded::json_file(&folder.join("case.json"));
+        let request = pliant_tests::recorded::request(&case);
         let body: Value = serde_json::from_slice(build(&request).unwrap().http.body()).unwrap();
         let wrong = check(&body, service(&request.model));
         assert!(wrong.is_empty(), "{}: {wrong:#?}", folder.display());

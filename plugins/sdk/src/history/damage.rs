@@ -20,7 +20,8 @@ pub enum Damage {
     DisplacedResult,
     /// A result of a call that another result answers; left out.
     SurplusResult,
-    /// A call with an id that is missing, not unique or ill-formed; renamed with its result.
+    /// A call with an id that is missing, ill-formed, or that of another call of the same answer; renamed
+    /// with its result.
     UnusableId,
     /// A call that repeats another of the same answer word for word; left out.
     RepeatedCall,
@@ -77,7 +78,7 @@ fn words(damage: Damage) -> (&'static str, &'static str, &'static str) {
         Damage::UnusableId => (
             "tool call has",
             "tool calls have",
-            "an id that is missing, not unique or ill-formed: another is used for the call and its result.",
+            "an id that is missing, ill-formed, or that of another call of the same answer: another is used for the call and its result.",
         ),
         Damage::RepeatedCall => (
             "tool call repeats",

@@ -102,7 +102,12 @@ impl Preparer {
         let mut calls: Vec<Call<'a>> = Vec::new();
         for (message, answer) in answers(messages) {
             let first = calls.len();
+            let mut own = HashSet::new();
             for (block, call) in distinct_calls(answer) {
+                // Some services count anew with every answer, and that is no damage.
+                if !own.insert(call.id.as_str()) && !call.id.is_empty() {
+                    self.tally.add(Damage::UnusableId);
+                }
                 if tool_name(&call.name) != call.name {
                     self.tally.add(Damage::UnusableToolName);
                 }
@@ -147,7 +152,6 @@ impl Preparer {
             if !self.sent.contains(&new) {
                 break;
             }
-            is_usable = false;
             let attempt = self.renamed.entry(id.to_owned()).or_insert(1);
             *attempt += 1;
             let made_up = format!("call_{}", short_hash(&format!("{id}#{attempt}")));

@@ -88,6 +88,9 @@ impl Draft {
                 target_id,
                 replacement: Replacement::from_json(&replacement).map_err(|e| e.to_string())?,
             }),
+            Written::Compaction { summary, .. } if summary.trim().is_empty() => {
+                return Err("its summary is empty, so all that was said would be lost".to_owned());
+            }
             Written::Compaction {
                 summary,
                 first_kept_entry_id,

@@ -1,0 +1,164 @@
+//! A kernel and the session that is open in it, for front ends in which another session can take its
+//! place: a new one, an earlier one, a fork (`interfaces.md` §15, S31).
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pliant_sdk::Error;
+
+use crate::models::ModelWish;
+use crate::session::Session;
+use crate::tree::{self, EntryId, Position, TreeError};
+
+use super::{Forked, Kernel, OpenError, OpenOptions, SessionChoice};
+
+/// A kernel and its current session. Replacements happen one after another; each ends the subscriptions
+/// of the session before, and [`super::KernelOptions::opened`] hears of the next one.
+#[derive(Debug)]
+pub struct Runtime {
+    kernel: Arc<Kernel>,
+    current: Mutex<Session>,
+    /// What new sessions are opened with.
+    options: OpenOptions,
+    replacing: tokio::sync::Mutex<()>,
+}
+
+impl Runtime {
+    /// Around a session that is open; `options` are what it was opened with, and hold for new ones.
+    #[must_use]
+    pub fn new(kernel: Arc<Kernel>, session: Session, options: OpenOptions) -> Self {
+        Self {
+            kernel,
+            current: Mutex::new(session),
+            options,
+            replacing: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// The kernel.
+    #[must_use]
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// The session that is open now.
+    #[must_use]
+    pub fn session(&self) -> Session {
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        current.clone()
+    }
+
+    /// A new session in the place of the current one, with the model and the level of the start.
+    /// `None` when an extension keeps the user where he is.
+    ///
+    /// # Errors
+    /// Why the session stays.
+    pub async fn new_session(&self, parent: Option<PathBuf>) -> Result<Option<Session>, OpenError> {
+        let session = match self.options.session {
+            SessionChoice::InMemory => SessionChoice::InMemory,
+            _ => SessionChoice::New,
+        };
+        let open = OpenOptions {
+            session,
+            parent,
+            ..self.options.clone()
+        };
+        self.switch(open).await
+    }
+
+    /// The session of a file in the place of the current one, with the model and the level that it had.
+    /// A file that is not there begins a session. `None` as above.
+    ///
+    /// # Errors
+    /// Why the session stays.
+    pub async fn switch_session(&self, file: &Path) -> Result<Option<Session>, OpenError> {
+        // A word without a slash would be taken for an id.
+        let file = self.session().cwd().join(file).display().to_string();
+        self.open(SessionChoice::Named(file)).await
+    }
+
+    /// Another session in the place of the current one, with the model and the level that it had.
+    /// `None` as above.
+    ///
+    /// # Errors
+    /// Why the session stays.
+    pub async fn open(&self, session: SessionChoice) -> Result<Option<Session>, OpenError> {
+        self.switch(self.earlier(session)).await
+    }
+
+    /// A copy of a session's file among those of this directory, opened in the place of the current one;
+    /// it works where the session did. `None` as above; the copy stays.
+    ///
+    /// # Errors
+    /// Why the session stays.
+    pub async fn import_session(&self, file: &Path) -> Result<Option<Session>, OpenError> {
+        let source = self.session().cwd().join(file);
+        let folder = self.kernel.session_folders().here();
+        let copied = tokio::task::spawn_blocking(move || tree::import(&source, &folder)).await;
+        let copy = copied.map_err(|error| Error::failed(error.to_string()))??;
+        self.switch_session(&copy).await
+    }
+
+    /// A fork of the current session in its place. `None` as above.
+    ///
+    /// # Errors
+    /// Why the session stays.
+    pub async fn fork(
+        &self,
+        entry: &EntryId,
+        position: Position,
+    ) -> Result<Option<Forked>, OpenError> {
+        let _one_at_a_time = self.replacing.lock().await;
+        let old = self.session();
+        let open = self.earlier(SessionChoice::New);
+        let forked = self
+            .kernel
+            .fork_session(&old, entry, position, open)
+            .await?;
+        if let Some(forked) = &forked {
+            self.take_over(&forked.session);
+        }
+        Ok(forked)
+    }
+
+    /// A copy of the current branch in the place of the session. `None` as above.
+    ///
+    /// # Errors
+    /// Why the session stays; one that has nothing yet cannot be copied.
+    pub async fn clone_session(&self) -> Result<Option<Session>, OpenError> {
+        let Some(leaf) = self.session().leaf() else {
+            return Err(TreeError::NotOnDisk.into());
+        };
+        let forked = self.fork(&leaf, Position::At).await?;
+        Ok(forked.map(|forked| forked.session))
+    }
+
+    /// Ends the session that is open now.
+    pub async fn close(&self) {
+        self.session().close("quit").await;
+    }
+
+    async fn switch(&self, open: OpenOptions) -> Result<Option<Session>, OpenError> {
+        let _one_at_a_time = self.replacing.lock().await;
+        let old = self.session();
+        let session = self.kernel.switch_session(&old, open).await?;
+        if let Some(session) = &session {
+            self.take_over(session);
+        }
+        Ok(session)
+    }
+
+    fn take_over(&self, session: &Session) {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = session.clone();
+    }
+
+    /// What an earlier session is opened with: it knows its model and level.
+    fn earlier(&self, session: SessionChoice) -> OpenOptions {
+        OpenOptions {
+            session,
+            model: ModelWish::default(),
+            level: None,
+            ..self.options.clone()
+        }
+    }
+}
