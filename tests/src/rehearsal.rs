@@ -11,7 +11,7 @@ use pliant_sdk::host::{BoxFuture, ByteStream, HttpRequest, PollBytes, Services, 
 use pliant_sdk::message::{AssistantMessage, Message};
 use pliant_sdk::plugin::{CallCtx, Caller, Flow};
 use pliant_sdk::provider::{StreamOptions, StreamOut, StreamRequest, Wire};
-use pliant_sdk::{Error, Host, StreamEvent};
+use pliant_sdk::{Error, Host, StreamEvent, crossing};
 use serde_json::{Value, json};
 
 /// What the host answers: status and pieces of the body, or a failure.
@@ -133,13 +133,9 @@ impl Caller for Events {
     }
 
     fn emit(&self, payload: &[u8]) -> Flow {
-        let mut events = self.0.lock().expect("no holder panics");
-        match payload[0] {
-            b'[' => events.extend(
-                serde_json::from_slice::<Vec<StreamEvent>>(payload).expect("events are readable"),
-            ),
-            _ => events.push(serde_json::from_slice(payload).expect("an event is readable")),
-        }
+        let text = std::str::from_utf8(payload).expect("events are text");
+        let crossed = crossing::read(text).expect("events are readable");
+        self.0.lock().expect("no holder panics").extend(crossed);
         Flow::Continue
     }
 }

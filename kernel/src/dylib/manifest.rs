@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use object::read::ReadCache;
+use object::read::{ReadCache, ReadRef};
 use object::{Object, ObjectSection, ObjectSymbol};
 use pliant_abi::{ABI_MAJOR, MANIFEST_CLOSE, MANIFEST_OPEN};
 use serde::Deserialize;
@@ -329,10 +329,14 @@ fn embedded(file: File) -> Result<Vec<u8>, Option<String>> {
         .ok_or(None)?;
     let index = symbol.section_index().ok_or(None)?;
     let section = object.section_by_index(index).map_err(broken)?;
-    let bytes = section
-        .data_range(symbol.address(), symbol.size().min(MAX_LEN))
-        .map_err(broken)?
-        .ok_or(None)?;
+    // By its place in the file: asked for a part of a section, the reader reads all of it.
+    let (start, length) = section.file_range().ok_or(None)?;
+    let offset = symbol.address().checked_sub(section.address());
+    let offset = offset.filter(|offset| *offset < length).ok_or(None)?;
+    let size = symbol.size().min(MAX_LEN).min(length - offset);
+    let bytes = (&cache)
+        .read_bytes_at(start + offset, size)
+        .map_err(|()| Some("the file is cut short".to_owned()))?;
     let inner = bytes
         .strip_prefix(MANIFEST_OPEN.as_bytes())
         .and_then(|rest| rest.strip_suffix(MANIFEST_CLOSE.as_bytes()));

@@ -1,6 +1,7 @@
 //! One request to a model: which source answers it, and what of the conversation it already holds.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +10,7 @@ use pliant_sdk::host::{BoxFuture, ByteStream, Host, Services};
 use pliant_sdk::message::{AssistantMessage, Message, StopReason};
 use pliant_sdk::plugin::{CallCtx, Caller, Flow};
 use pliant_sdk::provider::{Conversation, StreamOptions, StreamPayload};
-use pliant_sdk::{Error, Model, StreamEvent};
+use pliant_sdk::{Error, Model, StreamEvent, crossing};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -314,23 +315,23 @@ impl Caller for StreamCaller {
     }
 }
 
-/// One event, or a list of those that came at once. What cannot be read is left out, alone.
+/// The events that came at once. What cannot be read is left out, alone.
 fn events_of(payload: &[u8]) -> Vec<StreamEvent> {
-    if payload.first() != Some(&b'[') {
-        return readable(serde_json::from_slice(payload))
-            .into_iter()
-            .collect();
+    // Looked at once here, instead of text by text.
+    let Some(text) = readable(std::str::from_utf8(payload)) else {
+        return Vec::new();
+    };
+    if !text.starts_with('[') {
+        return readable(crossing::read(text)).unwrap_or_default();
     }
-    serde_json::from_slice(payload).unwrap_or_else(|_| {
-        let each: Vec<&RawValue> = readable(serde_json::from_slice(payload)).unwrap_or_default();
-        let each = each
-            .into_iter()
-            .map(|event| serde_json::from_str(event.get()));
-        each.filter_map(readable).collect()
+    crossing::read(text).unwrap_or_else(|_| {
+        let each: Vec<&RawValue> = readable(serde_json::from_str(text)).unwrap_or_default();
+        let each = each.into_iter().map(|item| crossing::read(item.get()));
+        each.filter_map(readable).flatten().collect()
     })
 }
 
-fn readable<T>(event: serde_json::Result<T>) -> Option<T> {
+fn readable<T, E: Display>(event: Result<T, E>) -> Option<T> {
     event
         .inspect_err(|error| {
             tracing::debug!(target: "pliant::models", %error, "an event of a stream could not be read");

@@ -2,9 +2,12 @@
 //! that borrows their texts; others go through a JSON value and keep what can be understood.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
 
 use pliant_sdk::partial_json::parse_or_repair;
 use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 /// A text that is borrowed from the event unless it has escapes.
@@ -18,16 +21,21 @@ pub(crate) struct Chunk<'a> {
     #[serde(borrow)]
     pub(crate) model: Option<Text<'a>>,
     #[serde(borrow, default)]
-    pub(crate) choices: Option<Vec<Choice<'a>>>,
-    pub(crate) usage: Option<Value>,
-    pub(crate) error: Option<Value>,
+    pub(crate) choices: Option<First<Choice<'a>>>,
+    // Boxed, as elsewhere what is rare and large: a chunk is moved several times while it is read.
+    pub(crate) usage: Option<Box<Value>>,
+    pub(crate) error: Option<Box<Value>>,
 }
+
+/// The first of a list, if it has one; no more than one answer was asked for.
+#[derive(Debug)]
+pub(crate) struct First<T>(pub(crate) Option<T>);
 
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Choice<'a> {
     #[serde(borrow)]
     pub(crate) finish_reason: Option<Text<'a>>,
-    pub(crate) usage: Option<Value>,
+    pub(crate) usage: Option<Box<Value>>,
     #[serde(borrow)]
     pub(crate) delta: Option<Delta<'a>>,
 }
@@ -76,6 +84,28 @@ pub(crate) struct Custom<'a> {
     pub(crate) input: Option<Text<'a>>,
 }
 
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(FirstVisitor(PhantomData))
+    }
+}
+
+struct FirstVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for FirstVisitor<T> {
+    type Value = First<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<First<T>, A::Error> {
+        let first = list.next_element()?;
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(First(first))
+    }
+}
+
 /// Not JSON, even after repair.
 #[derive(Debug)]
 pub(crate) struct Malformed;
@@ -103,7 +133,7 @@ fn lenient(chunk: &Map<String, Value>) -> Chunk<'_> {
     Chunk {
         id: text(chunk.get("id")),
         model: text(chunk.get("model")),
-        choices: choices.map(|choices| choices.iter().map(lenient_choice).collect()),
+        choices: choices.map(|choices| First(choices.first().map(lenient_choice))),
         usage: present(chunk.get("usage")),
         error: present(chunk.get("error")),
     }
@@ -151,8 +181,11 @@ fn lenient_fragment(fragment: &Value) -> Fragment<'_> {
     }
 }
 
-fn present(value: Option<&Value>) -> Option<Value> {
-    value.filter(|value| !value.is_null()).cloned()
+fn present(value: Option<&Value>) -> Option<Box<Value>> {
+    value
+        .filter(|value| !value.is_null())
+        .cloned()
+        .map(Box::new)
 }
 
 fn text(value: Option<&Value>) -> Option<Text<'_>> {

@@ -112,7 +112,7 @@ impl Answer {
         }
         let (id, model) = (text_of(chunk.id.as_ref()), text_of(chunk.model.as_ref()));
         self.draft.identify(id, model, sink);
-        let choice = chunk.choices.and_then(|choices| choices.into_iter().next());
+        let choice = chunk.choices.and_then(|choices| choices.0);
         let choice = choice.unwrap_or_default();
         if let Some(raw) = chunk.usage.or(choice.usage) {
             self.count(&raw, sink);

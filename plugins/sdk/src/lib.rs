@@ -73,6 +73,8 @@ pub mod session;
 pub mod ui;
 
 #[doc(hidden)]
+pub mod crossing;
+#[doc(hidden)]
 pub mod export;
 mod guard;
 mod lenient;

@@ -33,7 +33,8 @@ pub enum Flow {
 pub trait Caller: Send + Sync {
     /// Whether the caller has given up.
     fn cancelled(&self) -> bool;
-    /// Pushes JSON to the caller: of a stream one event, or a list of events that came at once.
+    /// Pushes JSON to the caller: of a stream what [`crate::crossing::write`] makes of the events that
+    /// came at once.
     fn emit(&self, payload: &[u8]) -> Flow;
 }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::crossing;
 use crate::error::{Error, code};
 use crate::host::Host;
 use crate::message::{AssistantMessage, Message, StopReason, ThinkingLevel};
@@ -328,16 +329,8 @@ impl StreamOut {
     /// # Errors
     /// As [`StreamOut::send`].
     pub async fn send_all(&self, events: &mut Vec<StreamEvent>) -> Result<(), Error> {
-        match events.as_slice() {
-            [] => return Ok(()),
-            [event] => self.send(event).await?,
-            several => {
-                /// Of an event with a word in it.
-                const USUAL_BYTES: usize = 72;
-                let mut bytes = Vec::with_capacity(several.len() * USUAL_BYTES);
-                serde_json::to_writer(&mut bytes, several)?;
-                self.emit(&bytes).await?;
-            }
+        if !events.is_empty() {
+            self.emit(&crossing::write(events)?).await?;
         }
         events.clear();
         Ok(())

@@ -8,6 +8,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use memchr::memchr2;
+
 /// The limit of [`Decoder::new`] for one event.
 pub const DEFAULT_MAX_EVENT_BYTES: usize = 64 * 1024 * 1024;
 
@@ -59,6 +61,29 @@ impl fmt::Display for SseError {
 
 impl std::error::Error for SseError {}
 
+/// One event, lent by the decoder until it reads on; the parts are those of [`Event`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// The value of the `event` field; `None` when it is absent or empty.
+    pub event: Option<&'a str>,
+    /// The values of the `data` fields, joined by `\n`.
+    pub data: &'a str,
+    /// The value of this event's own `id` field.
+    pub id: Option<&'a str>,
+}
+
+impl Frame<'_> {
+    /// A copy that may be kept.
+    #[must_use]
+    pub fn to_event(self) -> Event {
+        Event {
+            event: self.event.map(str::to_owned),
+            data: self.data.to_owned(),
+            id: self.id.map(str::to_owned),
+        }
+    }
+}
+
 /// An incremental decoder for one response body.
 ///
 /// Chunks may be cut anywhere: inside a line, a `\r\n` pair or a character. Bytes that are not
@@ -68,14 +93,15 @@ impl std::error::Error for SseError {}
 /// use pliant_sdk::sse::{Decoder, End};
 ///
 /// let mut decoder = Decoder::new();
-/// let mut events = Vec::new();
-/// decoder.push(b"event: ping\ndata: {}\n\ndata: [DO", &mut events)?;
-/// decoder.push(b"NE]", &mut events)?;
-/// assert_eq!(events.len(), 1);
-/// assert_eq!(events[0].event.as_deref(), Some("ping"));
+/// let mut frames = decoder.frames(b"event: ping\ndata: {}\n\ndata: [DO");
+/// let ping = frames.next()?.expect("the first event is complete");
+/// assert_eq!((ping.event, ping.data), (Some("ping"), "{}"));
+/// assert_eq!(frames.next()?, None);
 ///
-/// assert_eq!(decoder.finish(&mut events), End::Incomplete);
-/// assert_eq!(events[1].data, "[DONE]");
+/// assert_eq!(decoder.frames(b"NE]").next()?, None);
+/// let (last, end) = decoder.finish_lent();
+/// assert_eq!(last.map(|last| last.data), Some("[DONE]"));
+/// assert_eq!(end, End::Incomplete);
 /// # Ok::<(), pliant_sdk::sse::SseError>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -90,12 +116,21 @@ pub struct Decoder {
     pending: Pending,
 }
 
-/// The fields of the event being read.
+/// The fields of the event being read. There are thousands of events in an answer, so the room of one
+/// serves the next.
 #[derive(Debug, Clone, Default)]
 struct Pending {
-    event: Option<String>,
-    data: Option<String>,
-    id: Option<String>,
+    event: Field,
+    data: Field,
+    id: Field,
+    /// It was lent out as it is; what comes is another event.
+    lent: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Field {
+    text: String,
+    present: bool,
 }
 
 impl Default for Decoder {
@@ -122,6 +157,15 @@ impl Decoder {
         }
     }
 
+    /// Decodes the next bytes, event by event, without copying any out. Take them all: what is not
+    /// taken of `bytes` is lost.
+    pub fn frames<'a>(&'a mut self, bytes: &'a [u8]) -> Frames<'a> {
+        Frames {
+            decoder: self,
+            rest: bytes,
+        }
+    }
+
     /// Decodes the next bytes and appends the events they complete to `out`.
     ///
     /// # Errors
@@ -129,18 +173,9 @@ impl Decoder {
     /// An event over the limit. `out` then holds the events before it, and the decoder is of no
     /// further use.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Event>) -> Result<(), SseError> {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            if std::mem::take(&mut self.after_cr) && rest[0] == b'\n' {
-                rest = &rest[1..];
-                continue;
-            }
-            let Some(end) = find_line_end(rest) else {
-                return self.keep_partial_line(rest);
-            };
-            self.end_line(&rest[..end], out)?;
-            self.after_cr = rest[end] == b'\r';
-            rest = &rest[end + 1..];
+        let mut frames = self.frames(bytes);
+        while let Some(frame) = frames.next()? {
+            out.push(frame.to_event());
         }
         Ok(())
     }
@@ -148,16 +183,24 @@ impl Decoder {
     /// Ends the input: dispatches what is pending, tells whether it was complete, and leaves the
     /// decoder ready for another body.
     pub fn finish(&mut self, out: &mut Vec<Event>) -> End {
+        let (last, end) = self.finish_lent();
+        out.extend(last.map(Frame::to_event));
+        end
+    }
+
+    /// As [`Decoder::finish`], with the last event lent.
+    pub fn finish_lent(&mut self) -> (Option<Frame<'_>>, End) {
+        self.pending.begin();
         let line = std::mem::take(&mut self.partial_line);
-        let complete = line.is_empty() && self.pending.is_empty();
-        self.line(&line, out);
-        self.pending.dispatch(out);
-        *self = Self::with_max_event_bytes(self.max_event_bytes);
-        if complete {
-            End::Complete
-        } else {
-            End::Incomplete
-        }
+        let end = match line.is_empty() && self.pending.is_empty() {
+            true => End::Complete,
+            false => End::Incomplete,
+        };
+        self.line(&line);
+        self.after_cr = false;
+        self.at_start = true;
+        let last = self.pending.dispatch().then(|| self.pending.frame());
+        (last, end)
     }
 
     fn keep_partial_line(&mut self, bytes: &[u8]) -> Result<(), SseError> {
@@ -166,25 +209,25 @@ impl Decoder {
         Ok(())
     }
 
-    /// Reads a line whose last part is `bytes`; the common line lies in one chunk and is not copied.
-    fn end_line(&mut self, bytes: &[u8], out: &mut Vec<Event>) -> Result<(), SseError> {
+    /// Reads a line whose last part is `bytes`, and answers whether it ends an event. The common line
+    /// lies in one chunk and is not copied.
+    fn end_line(&mut self, bytes: &[u8]) -> Result<bool, SseError> {
         if self.partial_line.is_empty() {
             self.check_size(bytes)?;
-            self.line(bytes, out);
-            return Ok(());
+            return Ok(self.line(bytes));
         }
         self.keep_partial_line(bytes)?;
         let mut line = std::mem::take(&mut self.partial_line);
-        self.line(&line, out);
+        let dispatched = self.line(&line);
         line.clear();
         self.partial_line = line;
-        Ok(())
+        Ok(dispatched)
     }
 
     /// Measures the event with `more` bytes of its current line, so that the limit does not depend
     /// on where chunks are cut.
     fn check_size(&self, more: &[u8]) -> Result<(), SseError> {
-        let data = self.pending.data.as_ref().map_or(0, String::len);
+        let data = self.pending.data.text.len();
         if data + self.partial_line.len() + more.len() > self.max_event_bytes {
             return Err(SseError::EventTooLarge {
                 max_bytes: self.max_event_bytes,
@@ -193,52 +236,136 @@ impl Decoder {
         Ok(())
     }
 
-    fn line(&mut self, line: &[u8], out: &mut Vec<Event>) {
+    /// Answers whether the line ends an event that is one.
+    fn line(&mut self, line: &[u8]) -> bool {
         let line = match line.strip_prefix(BYTE_ORDER_MARK) {
             Some(stripped) if self.at_start => stripped,
             _ => line,
         };
         self.at_start = false;
         if line.is_empty() {
-            return self.pending.dispatch(out);
+            return self.pending.dispatch();
         }
         // A comment is a line with an empty field name, and falls through like an unknown field.
         let (field, value) = split_field(line);
         match field {
-            b"data" => self.pending.add_data(value),
-            b"event" => self.pending.event = Some(text(value)).filter(|name| !name.is_empty()),
-            b"id" => self.pending.id = Some(text(value)),
+            b"data" => self.pending.data.add_line(value),
+            b"event" => self.pending.event.set_unless_empty(value),
+            b"id" => self.pending.id.set(value),
             _ => {}
         }
+        false
+    }
+}
+
+/// The events that some bytes complete, see [`Decoder::frames`].
+#[derive(Debug)]
+pub struct Frames<'a> {
+    decoder: &'a mut Decoder,
+    rest: &'a [u8],
+}
+
+impl Frames<'_> {
+    /// The next event, or `None` when the bytes are used up.
+    ///
+    /// # Errors
+    ///
+    /// An event over the limit; the decoder is then of no further use.
+    // It lends, which an iterator cannot.
+    #[expect(clippy::should_implement_trait, reason = "each item borrows from this")]
+    pub fn next(&mut self) -> Result<Option<Frame<'_>>, SseError> {
+        let decoder = &mut *self.decoder;
+        decoder.pending.begin();
+        while let Some(first) = self.rest.first() {
+            if std::mem::take(&mut decoder.after_cr) && *first == b'\n' {
+                self.rest = &self.rest[1..];
+                continue;
+            }
+            let Some(end) = memchr2(b'\n', b'\r', self.rest) else {
+                decoder.keep_partial_line(std::mem::take(&mut self.rest))?;
+                break;
+            };
+            let (line, rest) = self.rest.split_at(end);
+            decoder.after_cr = rest[0] == b'\r';
+            self.rest = &rest[1..];
+            if decoder.end_line(line)? {
+                return Ok(Some(decoder.pending.frame()));
+            }
+        }
+        Ok(None)
     }
 }
 
 impl Pending {
+    /// Makes room for another event if the last one was lent out.
+    fn begin(&mut self) {
+        if std::mem::take(&mut self.lent) {
+            self.forget();
+        }
+    }
+
     fn is_empty(&self) -> bool {
-        self.event.is_none() && self.data.is_none() && self.id.is_none()
+        !(self.event.present || self.data.present || self.id.present)
     }
 
-    fn add_data(&mut self, value: &[u8]) {
-        match &mut self.data {
-            Some(data) => {
-                data.push('\n');
-                data.push_str(&utf8(value));
-            }
-            None => self.data = Some(text(value)),
+    /// Whether there is an event to lend. Without a `data` field there is none; its other fields are
+    /// forgotten all the same.
+    fn dispatch(&mut self) -> bool {
+        self.lent = self.data.present;
+        if !self.lent {
+            self.forget();
+        }
+        self.lent
+    }
+
+    fn frame(&self) -> Frame<'_> {
+        Frame {
+            event: self.event.get(),
+            data: &self.data.text,
+            id: self.id.get(),
         }
     }
 
-    /// Without a `data` field there is no event; its other fields are forgotten all the same.
-    fn dispatch(&mut self, out: &mut Vec<Event>) {
-        let Self { event, data, id } = std::mem::take(self);
-        if let Some(data) = data {
-            out.push(Event { event, data, id });
-        }
+    fn forget(&mut self) {
+        self.event.clear();
+        self.data.clear();
+        self.id.clear();
     }
 }
 
-fn text(value: &[u8]) -> String {
-    utf8(value).into_owned()
+impl Field {
+    /// Room that is kept from one event to the next; a huge one is an exception.
+    const KEPT_BYTES: usize = 64 * 1024;
+
+    fn get(&self) -> Option<&str> {
+        self.present.then_some(self.text.as_str())
+    }
+
+    fn set(&mut self, value: &[u8]) {
+        self.text.clear();
+        self.text.push_str(&utf8(value));
+        self.present = true;
+    }
+
+    fn set_unless_empty(&mut self, value: &[u8]) {
+        self.set(value);
+        self.present = !value.is_empty();
+    }
+
+    fn add_line(&mut self, value: &[u8]) {
+        if std::mem::replace(&mut self.present, true) {
+            self.text.push('\n');
+        }
+        self.text.push_str(&utf8(value));
+    }
+
+    fn clear(&mut self) {
+        self.present = false;
+        self.text.clear();
+        if self.text.capacity() > Self::KEPT_BYTES {
+            self.text = String::new();
+        }
+    }
 }
 
 /// As `from_utf8_lossy`, which looks at every character; the plain check takes whole words.
@@ -257,20 +384,6 @@ fn split_field(line: &[u8]) -> (&[u8], &[u8]) {
     };
     let value = &line[colon + 1..];
     (&line[..colon], value.strip_prefix(b" ").unwrap_or(value))
-}
-
-/// The position of the first `\n` or `\r`. Whole blocks are tested without an early exit, which
-/// the compiler turns into vector instructions.
-fn find_line_end(bytes: &[u8]) -> Option<usize> {
-    const BLOCK: usize = 16;
-    let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
-    let blocks = bytes.chunks_exact(BLOCK);
-    let skipped = blocks
-        .take_while(|block| !block.iter().fold(false, |found, byte| found | is_end(byte)))
-        .count()
-        * BLOCK;
-    let end = bytes[skipped..].iter().position(is_end)?;
-    Some(skipped + end)
 }
 
 #[cfg(test)]
@@ -496,17 +609,5 @@ mod tests {
                 .expect("below the limit");
         }
         assert_eq!(events[0].data.len(), 4_000_000);
-    }
-
-    #[test]
-    fn the_line_end_is_found_at_every_distance() {
-        for distance in 0..200 {
-            for end in [b'\n', b'\r'] {
-                let mut bytes = vec![b'x'; distance];
-                assert_eq!(find_line_end(&bytes), None);
-                bytes.extend([end, b'x', b'\n']);
-                assert_eq!(find_line_end(&bytes), Some(distance));
-            }
-        }
     }
 }

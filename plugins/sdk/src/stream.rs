@@ -286,27 +286,35 @@ impl<'de> Visitor<'de> for EventVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StreamEvent, A::Error> {
-        /// A key, which seldom has to be copied.
-        #[derive(Deserialize)]
-        struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
-
-        let mut seen = Map::new();
-        while let Some(Key(key)) = map.next_key()? {
-            if key != "type" {
-                seen.insert(key.into_owned(), map.next_value()?);
-                continue;
-            }
-            let kind: Kind = map.next_value()?;
-            if seen.is_empty() {
-                return kind.read(MapAccessDeserializer::new(map));
-            }
-            while let Some((key, value)) = map.next_entry()? {
-                seen.insert(key, value);
-            }
-            return kind.read(Value::Object(seen)).map_err(A::Error::custom);
-        }
-        Err(A::Error::missing_field("type"))
+        let first: Option<Key<'de>> = map.next_key()?;
+        let Key(first) = first.ok_or_else(|| A::Error::missing_field("type"))?;
+        read_event(first, map)
     }
+}
+
+/// A key, which seldom has to be copied.
+#[derive(Deserialize)]
+pub(crate) struct Key<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
+
+/// Reads an event whose first key was read.
+pub(crate) fn read_event<'de, A: MapAccess<'de>>(
+    first: Cow<'de, str>,
+    mut map: A,
+) -> Result<StreamEvent, A::Error> {
+    if first == "type" {
+        let kind: Kind = map.next_value()?;
+        return kind.read(MapAccessDeserializer::new(map));
+    }
+    let mut fields = Map::new();
+    fields.insert(first.into_owned(), map.next_value()?);
+    while let Some((key, value)) = map.next_entry()? {
+        fields.insert(key, value);
+    }
+    let kind = fields
+        .get("type")
+        .ok_or_else(|| A::Error::missing_field("type"))?;
+    let kind = Kind::deserialize(kind).map_err(A::Error::custom)?;
+    kind.read(Value::Object(fields)).map_err(A::Error::custom)
 }
 
 /// Takes events as they are made.

@@ -105,39 +105,36 @@ pub async fn read(
     let mut events = vec![StreamEvent::Start];
     out.send_all(&mut events).await?;
     let mut decoder = Decoder::new();
-    let mut decoded = Vec::new();
     let mut at_end = false;
     // What came before the first event; a service that sends no stream sends nothing else.
     let mut unheard = Some(Vec::new());
     while !at_end {
-        match response.body.next().await {
+        let taken = match response.body.next().await {
             Some(Ok(bytes)) => {
-                if let Err(error) = decoder.push(&bytes, &mut decoded) {
-                    return Ok(reader.fail(error.to_string()));
-                }
                 if let Some(unheard) = &mut unheard {
                     let room = MAX_ERROR_BYTES.saturating_sub(unheard.len());
                     unheard.extend_from_slice(&bytes[..bytes.len().min(room)]);
                 }
+                take(&mut decoder, &bytes, &mut reader, &mut events)
             }
             Some(Err(error)) => return broken(reader, error),
             None => {
-                // An event without its blank line counts too.
-                let _ = decoder.finish(&mut decoded);
                 at_end = true;
+                // An event without its blank line counts too.
+                let (last, _) = decoder.finish_lent();
+                last.map(|last| reader.take(last.event, last.data, &mut events))
+                    .transpose()
             }
-        }
-        if !decoded.is_empty() {
-            unheard = None;
-        }
-        for event in decoded.drain(..) {
-            match reader.take(event.event.as_deref(), &event.data, &mut events) {
-                Ok(Step::Continue) => {}
-                Ok(Step::Done) => at_end = true,
-                Err(text) => {
-                    out.send_all(&mut events).await?;
-                    return Ok(reader.fail(text));
-                }
+        };
+        match taken {
+            Ok(None) => {}
+            Ok(Some(step)) => {
+                unheard = None;
+                at_end |= step == Step::Done;
+            }
+            Err(text) => {
+                out.send_all(&mut events).await?;
+                return Ok(reader.fail(text));
             }
         }
         out.send_all(&mut events).await?;
@@ -148,6 +145,24 @@ pub async fn read(
     let message = reader.finish(&mut events);
     out.send_all(&mut events).await?;
     Ok(message)
+}
+
+/// Takes the events that some bytes complete, up to the end; answers what the last one led to, if there
+/// was one.
+fn take(
+    decoder: &mut Decoder,
+    bytes: &[u8],
+    reader: &mut impl Reader,
+    events: &mut Vec<StreamEvent>,
+) -> Result<Option<Step>, String> {
+    let mut frames = decoder.frames(bytes);
+    let mut step = None;
+    while step != Some(Step::Done)
+        && let Some(frame) = frames.next().map_err(|error| error.to_string())?
+    {
+        step = Some(reader.take(frame.event, frame.data, events)?);
+    }
+    Ok(step)
 }
 
 fn no_stream<R: Reader>(_: &R, body: Vec<u8>) -> Option<String> {
