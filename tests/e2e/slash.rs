@@ -13,7 +13,8 @@ fn two_answers() -> (ModelServer, TempHome) {
 
 #[test]
 fn a_shell_command_joins_the_next_prompt_unless_it_is_private() {
-    let (server, home) = two_answers();
+    let server = ModelServer::start([reply::text("First.")]);
+    let home = TempHome::with_model(&server);
     let mut talk = Talk::start(&home, &[]);
     let mut shown = format!("{GREETING}> ");
     talk.shows(&shown);

@@ -19,6 +19,10 @@ const BEGINNINGS: [&[u8]; 7] = [
 /// Whether it is a native library. A file that cannot be read is none: whoever reads it says why.
 pub fn is_library(path: &Path) -> bool {
     let mut beginning = [0; 4];
+    // A pipe would wait for its writer.
+    if !path.is_file() {
+        return false;
+    }
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut beginning));
     read.is_ok() && BEGINNINGS.contains(&&beginning[..])
 }

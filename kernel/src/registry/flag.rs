@@ -50,7 +50,7 @@ mod tests {
     use pliant_sdk::Plugin;
     use serde_json::json;
 
-    use super::super::{InProcess, Rank, Registry, Source};
+    use crate::registry::{InProcess, Rank, Registry, Source};
     use super::*;
 
     fn publish(registry: &Registry, name: &str, plugin: Plugin) {

@@ -14,7 +14,7 @@ async fn a_command_runs_with_its_arguments_and_completes_them() {
             complete: |prefix| [prefix + "a", #{ value: "b", label: "B", description: "the b" }],
         });
         register_command("bare", #{ run: || 5 });"#,
-        Fake::default().on("ui.notify", |_| Ok(Value::Null)),
+        Fake::default().on("ui.show", |_| Ok(Value::Null)),
     )
     .await;
     assert_eq!(
@@ -28,7 +28,7 @@ async fn a_command_runs_with_its_arguments_and_completes_them() {
             .unwrap()
     };
     assert_eq!(command("greet", "run", " you ").await, Value::Null);
-    assert_eq!(bench.fake.asked("ui.notify")[0]["message"], "hello  you ");
+    assert_eq!(bench.fake.asked("ui.show")[0]["message"], "hello  you ");
     assert_eq!(
         command("greet", "complete", "x").await,
         json!([{"value": "xa", "label": "xa"}, {"value": "b", "label": "B", "description": "the b"}])

@@ -149,28 +149,32 @@ async fn dialogs_answer_what_the_user_chose_and_nothing_where_nobody_is() {
         }
     });"#;
     let fake = Fake::default()
-        .on("ui.notify", |_| Ok(Value::Null))
-        .on("ui.confirm", |_| Ok(json!(true)))
-        .on("ui.select", |_| Ok(json!("a")))
-        .on("ui.input", |_| Ok(json!("me")));
+        .on("ui.show", |_| Ok(Value::Null))
+        .on("ui.ask", |question| {
+            Ok(match question["method"].as_str() {
+                Some("confirm") => json!(true),
+                Some("select") => json!("a"),
+                _ => json!("me"),
+            })
+        });
     let bench = load_with(script, fake).await;
     let answer = bench.hook("input", json!({})).await.unwrap();
     assert_eq!(answer, json!({"sure": true, "pick": "a", "line": "me"}));
     assert_eq!(
-        bench.fake.asked("ui.notify"),
-        [json!({"message": "hello", "level": "warn"})]
+        bench.fake.asked("ui.show"),
+        [json!({"method": "notify", "message": "hello", "notifyType": "warning"})]
     );
     assert_eq!(
-        bench.fake.asked("ui.confirm"),
-        [json!({"title": "Sure?", "message": "really", "timeoutMs": 9})]
-    );
-    assert_eq!(
-        bench.fake.asked("ui.select")[0]["options"],
-        json!(["a", "2"])
+        bench.fake.asked("ui.ask"),
+        [
+            json!({"method": "confirm", "title": "Sure?", "message": "really", "timeoutMs": 9}),
+            json!({"method": "select", "title": "Which?", "options": ["a", "2"]}),
+            json!({"method": "input", "title": "Name?", "placeholder": null}),
+        ]
     );
 
     let mut fake = Fake::default();
-    for service in ["ui.notify", "ui.confirm", "ui.select", "ui.input"] {
+    for service in ["ui.show", "ui.ask"] {
         fake = fake.on(service, unavailable);
     }
     let bench = load_with(script, fake).await;

@@ -64,7 +64,7 @@ async fn the_limit_holds_while_waiting_and_while_loading() {
 #[tokio::test]
 async fn the_time_of_a_dialog_does_not_count() {
     let fake = Fake::default()
-        .on("ui.confirm", |_| Ok(json!(true)))
+        .on("ui.ask", |_| Ok(json!(true)))
         .slow(Duration::from_millis(120));
     let bench = try_load(
         &handler("#{ sure: ctx.ui.confirm(\"a\", \"b\") }"),
@@ -82,7 +82,7 @@ async fn the_time_of_a_dialog_does_not_count() {
 /// Drops the future of a running call and waits until the script has noticed.
 async fn drop_ends(body: &str) -> Duration {
     let fake = Fake::default()
-        .on("ui.confirm", |_| Ok(json!(true)))
+        .on("ui.ask", |_| Ok(json!(true)))
         .slow(Duration::from_secs(60));
     let script = format!(
         "let alive = 0; {} on(\"turn_start\", || #{{ alive: alive }});",
