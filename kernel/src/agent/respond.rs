@@ -1,12 +1,14 @@
 //! One request and its streamed answer (`kernel.md` §3.5): the stream becomes message events, and
 //! whatever happens there is exactly one `message_start` and one `message_end` (L23).
 
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pliant_sdk::message::{AssistantMessage, Content, Message, StopReason};
 use pliant_sdk::stream::Assembler;
 use pliant_sdk::{Error, Event, StreamEvent};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::{Answer, Driver};
@@ -15,6 +17,9 @@ const ABORTED: &str = "Request was aborted";
 
 /// No model answers this much; a service that does never ends.
 const LONGEST: usize = 64 << 20;
+
+/// How long a request that is aborted before there is an answer may take to end what it told of.
+const ENDING: Duration = Duration::from_millis(500);
 
 /// Events taken from the stream at once; a bound keeps aborts prompt.
 const BATCH: usize = 256;
@@ -25,11 +30,7 @@ pub(super) async fn respond<D: Driver>(
     cancel: &CancellationToken,
 ) -> Result<Arc<Message>, Error> {
     let started = Instant::now();
-    let opened = tokio::select! {
-        biased;
-        () = cancel.cancelled() => Err(None),
-        opened = driver.request(cancel) => opened.map_err(Some),
-    };
+    let opened = open(driver, cancel).await;
     let mut announced = false;
     let mut message = match opened {
         Ok(answer) => stream(driver, answer, cancel, &mut announced).await,
@@ -45,6 +46,24 @@ pub(super) async fn respond<D: Driver>(
             .await;
     }
     driver.message_end(Message::Assistant(message)).await
+}
+
+/// The answer to a request, or why there is none; an abort has no reason.
+async fn open<D: Driver>(driver: &D, cancel: &CancellationToken) -> Result<Answer, Option<Error>> {
+    if cancel.is_cancelled() {
+        return Err(None);
+    }
+    let mut request = pin!(driver.request(cancel));
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => {
+            // It hears of the abort too, and may have told of something that is to end first: a
+            // compaction for the model that a route chose.
+            let _given_up = timeout(ENDING, request).await;
+            Err(None)
+        }
+        opened = &mut request => opened.map_err(Some),
+    }
 }
 
 fn failed_before_streaming<D: Driver>(driver: &D, failure: Option<Error>) -> AssistantMessage {
@@ -81,14 +100,15 @@ async fn stream<D: Driver>(
                 "the answer is longer than {} MB and was cut off",
                 LONGEST >> 20
             );
-            return assembler.finish(StopReason::Error, Some(text));
+            return broken_off(driver, assembler, StopReason::Error, text).await;
         }
         tokio::select! {
             biased;
             () = cancel.cancelled() => {
                 // Dropping `done` ends the request at the provider.
                 drop(done);
-                return assembler.finish(StopReason::Aborted, Some(ABORTED.to_owned()));
+                let text = ABORTED.to_owned();
+                return broken_off(driver, assembler, StopReason::Aborted, text).await;
             }
             taken = events.take(&mut batch, BATCH), if open => open = taken > 0,
             // All events were sent before the value; who still holds a sender has nothing to add.
@@ -102,8 +122,29 @@ async fn stream<D: Driver>(
         show(driver, &mut assembler, &mut batch, announced).await;
     };
     match result {
-        Ok(message) => complete(message, template),
-        Err(error) => assembler.finish(StopReason::Error, Some(error.to_string())),
+        Ok(message) => {
+            end_blocks(driver, &mut assembler).await;
+            complete(message, template)
+        }
+        Err(error) => broken_off(driver, assembler, StopReason::Error, error.to_string()).await,
+    }
+}
+
+/// What came of an answer that has no end of its own.
+async fn broken_off<D: Driver>(
+    driver: &D,
+    mut assembler: Assembler,
+    reason: StopReason,
+    text: String,
+) -> AssistantMessage {
+    end_blocks(driver, &mut assembler).await;
+    assembler.finish(reason, Some(text))
+}
+
+/// Whoever saw a text begin sees it end, also where it broke off (`interfaces.md` §7).
+async fn end_blocks<D: Driver>(driver: &D, assembler: &mut Assembler) {
+    for end in assembler.missing_ends() {
+        take(driver, assembler, end, &mut true).await;
     }
 }
 

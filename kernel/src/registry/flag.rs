@@ -50,8 +50,8 @@ mod tests {
     use pliant_sdk::Plugin;
     use serde_json::json;
 
-    use crate::registry::{InProcess, Rank, Registry, Source};
     use super::*;
+    use crate::registry::{InProcess, Rank, Registry, Source};
 
     fn publish(registry: &Registry, name: &str, plugin: Plugin) {
         let source = Source::inline(name, Rank::User);

@@ -212,7 +212,7 @@ async fn an_error_or_a_panic_of_a_provider_is_an_error_answer() {
             (answer.stop_reason, said(&answer).as_str()),
             (StopReason::Error, text)
         );
-        assert_eq!(told.len(), if text.is_empty() { 2 } else { 4 });
+        assert_eq!(told.len(), if text.is_empty() { 2 } else { 5 });
         let (answer, _) = done(Deed::Panic(events)).await;
         let error = answer.error_message.unwrap();
         assert!(
@@ -337,7 +337,7 @@ async fn bytes_that_are_no_events_are_passed_by() {
         events.insert(2, garbage.to_owned());
     }
     let (answer, told) = done(Deed::Fail(events, "enough")).await;
-    assert_eq!((said(&answer).as_str(), told.len()), ("half", 4));
+    assert_eq!((said(&answer).as_str(), told.len()), ("half", 5));
 }
 
 #[tokio::test]

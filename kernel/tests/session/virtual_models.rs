@@ -641,6 +641,33 @@ async fn a_conversation_too_long_for_the_model_that_it_is_routed_to_is_compacted
 }
 
 #[tokio::test]
+async fn an_abort_ends_a_compaction_for_the_model_of_a_route_and_tells_so() {
+    // L28, R51, R26: it happens while the request is made
+    let routes = ["acme/large", "acme/small", "acme/large"].map(|name| Ok(Route::to(name)));
+    let router = Router::new(routes);
+    let mut scene = routed([busy("long", 30_000), Reply::Hang("SUM")], &router).await;
+    scene.prompt("first").await;
+    scene.events();
+    let session = scene.session.clone();
+    let second = Prompt::text("second, which is long enough to stay as it is");
+    let run = tokio::spawn(async move { session.prompt(second, |_| ()).await });
+    while scene.script.requests().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    scene.session.abort().await;
+    run.await.unwrap().unwrap();
+    let events = scene.events();
+    let place = |word: &str| events.iter().position(|event| event == word);
+    let (start, end) = (
+        place("compaction_start Threshold"),
+        place("compaction_end Threshold aborted"),
+    );
+    assert!(start.is_some() && start < end, "{events:?}");
+    assert!(end < place("message_start assistant"), "{events:?}");
+    assert!(!scene.session.is_compacting());
+}
+
+#[tokio::test]
 async fn a_request_that_did_not_fit_is_routed_again_with_who_refused_it() {
     // R19, R22, R37, V11: both parts of the summary are one model's
     let router = Router::new([

@@ -475,6 +475,26 @@ impl Assembler {
         true
     }
 
+    /// The ends of texts and thinking that a stream left open when it broke off. Calls have none: what
+    /// came of their arguments is not to be run.
+    #[must_use]
+    pub fn missing_ends(&self) -> Vec<StreamEvent> {
+        let blocks = self.message.content.iter().zip(&self.open).enumerate();
+        let open = blocks.filter(|(_, (_, open))| **open);
+        open.filter_map(|(content_index, (block, _))| match block {
+            Content::Text(block) => Some(StreamEvent::TextEnd {
+                content_index,
+                content: block.text.clone(),
+            }),
+            Content::Thinking(block) => Some(StreamEvent::ThinkingEnd {
+                content_index,
+                content: block.thinking.clone(),
+            }),
+            _ => None,
+        })
+        .collect()
+    }
+
     /// The message as it stands, with a stop reason, for a stream that ended without its own.
     #[must_use]
     pub fn finish(mut self, reason: StopReason, error: Option<String>) -> AssistantMessage {
