@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use pliant_sdk::partial_json::repair_json;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -109,11 +110,12 @@ impl Fields {
     /// # Errors
     /// What is wrong with it, for the program.
     pub fn optional<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, String> {
-        match self.0.get(name) {
-            None => Ok(None),
-            Some(value) => serde_json::from_str(value.get())
-                .map_err(|error| format!("The field \"{name}\" cannot be read: {error}.")),
-        }
+        let Some(value) = self.0.get(name) else {
+            return Ok(None);
+        };
+        // Halves of surrogate pairs, which JavaScript writes, are no text; the rest of it was checked.
+        serde_json::from_str(&repair_json(value.get()))
+            .map_err(|error| format!("The field \"{name}\" cannot be read: {error}."))
     }
 }
 
@@ -257,6 +259,16 @@ mod tests {
         };
         assert_eq!(command.name, "abort");
         assert_eq!(command.id.unwrap().get(), "123456789012345678901234567890");
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_is_a_replacement_character_and_a_pair_stays() {
+        let line = r#"{"type":"prompt","message":"a\ud800b \ud83d\ude00 \udc00"}"#;
+        let Ok(Request::Command(command)) = read(line) else {
+            panic!("it is a command");
+        };
+        let message: String = command.fields.required("message").unwrap();
+        assert_eq!(message, "a\u{fffd}b \u{1f600} \u{fffd}");
     }
 
     #[test]
