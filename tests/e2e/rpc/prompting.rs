@@ -241,3 +241,36 @@ fn switching_the_retry_off_holds_at_once_and_is_kept() {
     rpc.end();
     server.finish();
 }
+
+#[test]
+fn a_run_that_ends_because_nothing_can_be_stored_says_so() {
+    // S04: the sessions cannot have their folder
+    let server = ModelServer::start([]);
+    let home = TempHome::with_model(&server);
+    home.write_agent("sessions", "a file where a folder belongs");
+    let mut rpc = home.rpc();
+    rpc.ok(json!({"type": "prompt", "message": "hello"}));
+    let told = rpc.event("notice")["message"].to_string();
+    assert!(told.contains("sessions"), "{told}");
+    rpc.state();
+    rpc.close_input();
+    let ended = rpc.wait();
+    assert_eq!(ended.status.code(), Some(0));
+    assert!(ended.stderr.contains("sessions"), "{}", ended.stderr);
+}
+
+#[test]
+fn an_image_without_data_is_refused() {
+    let server = ModelServer::start([]);
+    let home = TempHome::with_model(&server);
+    let mut rpc = home.rpc();
+    for image in [
+        json!({"type": "image"}),
+        json!({"data": 5}),
+        json!({"type": "text", "text": "x"}),
+    ] {
+        let prompt = json!({"type": "prompt", "message": "look", "images": [image]});
+        let error = rpc.error(prompt);
+        assert!(error.contains("Number 1 of the images"), "{error}");
+    }
+}

@@ -116,7 +116,10 @@ impl Setup {
             Err(end) => return self.finish(end).await,
         };
         let runtime = Runtime::new(Arc::new(kernel), session, options);
-        let rpc = Arc::new(Rpc { runtime });
+        let rpc = Arc::new(Rpc {
+            runtime,
+            records: self.records.clone(),
+        });
         let mut tasks = JoinSet::new();
         for request in early {
             self.take(&rpc, request, &mut tasks).await;

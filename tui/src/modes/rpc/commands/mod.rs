@@ -17,12 +17,15 @@ use std::sync::Arc;
 use pliant_kernel::Runtime;
 use pliant_kernel::session::Session;
 
+use super::output::Records;
 use super::request::{Command, Data, Fields, Reply};
 
 /// What commands work on.
 pub struct Rpc {
     /// The open session, and how another takes its place.
     pub runtime: Runtime,
+    /// For what is no answer to a command.
+    pub records: Records,
 }
 
 impl Rpc {

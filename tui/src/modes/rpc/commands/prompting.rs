@@ -3,12 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use pliant_kernel::pipeline::{Origin, Prompt, PromptError, WhenActive};
-use pliant_kernel::session::Disposition;
+use pliant_kernel::session::{Disposition, PromptEnd};
+use pliant_sdk::Event;
 use pliant_sdk::message::Content;
 use serde_json::json;
 
 use super::{Answer, Call, Entry, Running, Work, long, said};
 use crate::modes::rpc::request::{Data, Fields, Reply};
+use crate::say;
 
 pub(super) const COMMANDS: &[Entry] = &[
     Entry {
@@ -66,12 +68,28 @@ fn prompt(call: Call, reply: Reply) -> Running {
             }
         };
         let ended = call.session().prompt(prompt, preflight).await;
-        if let Err(refusal) = ended
-            && let Some(reply) = take(&reply)
-        {
-            reply.failure(&refused(refusal));
+        match ended {
+            Ok(PromptEnd {
+                failure: Some(failure),
+                ..
+            }) => tell(&call, failure.to_string()),
+            Ok(_) => {}
+            Err(refusal) => {
+                if let Some(reply) = take(&reply) {
+                    reply.failure(&refused(refusal));
+                }
+            }
         }
     })
+}
+
+/// A run stopped because the session could not be stored, which no message of it can say (S04).
+fn tell(call: &Call, message: String) {
+    say::error(&message);
+    if let Ok(mut line) = serde_json::to_vec(&Event::Notice { message }) {
+        line.push(b'\n');
+        call.rpc.records.put(line);
+    }
 }
 
 /// Why a prompt is refused, in the words of the protocol.
@@ -107,10 +125,10 @@ fn read(fields: &Fields) -> Result<Prompt, String> {
 fn spoken(fields: &Fields) -> Result<(String, Vec<Content>), String> {
     let text = fields.required("message")?;
     let images: Vec<Content> = fields.optional("images")?.unwrap_or_default();
-    if let Some(at) = images
-        .iter()
-        .position(|image| !matches!(image, Content::Image(_)))
-    {
+    if let Some(at) = images.iter().position(|image| match image {
+        Content::Image(image) => image.data.is_empty() || image.mime_type.is_empty(),
+        _ => true,
+    }) {
         return Err(format!(
             "Number {} of the images is none. An image is {{\"type\":\"image\",\"data\":base64,\"mimeType\":text}}.",
             at + 1
