@@ -77,6 +77,10 @@ impl Queues {
                 follow_up,
             } => {
                 self.shown = (steering.clone(), follow_up.clone());
+                // Both lists empty: what the user took back overtakes nobody, nor is it overtaken.
+                if steering.is_empty() && follow_up.is_empty() {
+                    self.left.clear();
+                }
                 for text in steering.iter().chain(follow_up) {
                     require(
                         !self.delivered.contains(text),
