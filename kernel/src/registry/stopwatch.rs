@@ -203,8 +203,11 @@ mod tests {
         let services = clock.watching(Arc::new(Asks(Arc::default())));
         let mut dialog = services.call("ui.input", Vec::new());
         begin(&mut dialog).await;
+        assert!(!is_ended(&clock).await);
         let waiting = clock.reaches(Duration::ZERO);
         let closing = async move { drop(dialog) };
-        tokio::join!(waiting, closing);
+        let both = async { tokio::join!(waiting, closing) };
+        let ended = tokio::time::timeout(Duration::from_secs(5), both).await;
+        assert!(ended.is_ok(), "nobody said that the dialog was closed");
     }
 }
