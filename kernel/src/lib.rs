@@ -57,6 +57,7 @@
 #![warn(missing_docs)]
 
 pub mod boot;
+pub mod digest;
 pub mod environment;
 pub mod jsonfile;
 pub mod settings;
@@ -84,6 +85,8 @@ pub mod export;
 pub mod registry;
 
 pub mod dylib;
+
+pub mod reload;
 
 pub mod models;
 

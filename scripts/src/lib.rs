@@ -23,7 +23,9 @@ mod threads;
 
 mod call;
 mod extension;
+mod loader;
 
 pub use extension::{Limits, load_extension};
+pub use loader::{FindScripts, Scripts};
 pub use script::Script;
 pub use shipped::{Shipped, shipped_extensions};

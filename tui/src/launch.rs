@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use pliant_kernel::environment::Environment;
-use pliant_kernel::registry::{Generation, Rank, Source};
+use pliant_kernel::registry::Rank;
+use pliant_kernel::reload::LoadFailure;
 use pliant_kernel::session::Session;
 use pliant_kernel::{Kernel, KernelOptions, OpenOptions, Runtime, SessionChoice};
-use pliant_scripts::{Limits, Script, Shipped, load_extension, shipped_extensions};
+use pliant_scripts::{FindScripts, Limits, Scripts, Shipped, shipped_extensions};
 use pliant_sdk::flag::FlagSpec;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
@@ -296,67 +297,60 @@ pub async fn publish_scripts(
     asked: &Options,
     failures: &mut Vec<String>,
 ) -> anyhow::Result<()> {
-    let own = if asked.no_extensions {
-        Vec::new()
-    } else {
-        let (files, problems) = kernel.extension_files("rhai");
-        problems.iter().for_each(say::warning);
-        files
-    };
-    let all_shipped = shipped_extensions();
-    let wanted = all_shipped.iter().filter(|_| !asked.no_extensions);
-    let shipped = wanted.cloned().map(|shipped| Ok(shipped.into()));
-    let scripts = shipped.chain(own.iter().map(|(path, rank)| Script::read(path, *rank)));
-    let mut generations = Vec::new();
-    for script in scripts.collect::<Vec<_>>() {
-        let loaded = match script {
-            Ok(script) => load(kernel, script).await,
-            Err(error) => Err(error.into()),
-        };
-        match loaded {
-            Ok(generation) => generations.push(generation),
-            Err(error) => failures.push(error.to_string()),
+    let scripts = scripts(kernel, asked)?;
+    let (failed, warnings) = kernel.reloader().load(Arc::new(scripts)).await;
+    warnings.iter().for_each(say::warning);
+    for LoadFailure { source, message } in failed {
+        if source.is_some_and(|source| source.rank == Rank::CommandLine) {
+            bail!("{message}");
         }
+        failures.push(message);
     }
-    for path in asked.extension.iter().filter(|path| !is_library(path)) {
-        let script = match path.to_str().and_then(|path| path.strip_prefix("builtin:")) {
-            Some(name) => builtin(&all_shipped, name)?,
-            None => Script::read(path, Rank::CommandLine)?,
-        };
-        generations.push(load(kernel, script).await?);
-    }
-    kernel.registry().publish_all(generations);
     Ok(())
 }
 
-/// The extension of that name that ships.
-fn builtin(shipped: &[Shipped], name: &str) -> anyhow::Result<Script> {
-    match shipped.iter().find(|shipped| shipped.name == name) {
-        Some(found) => Ok(found.clone().into()),
-        None => {
-            let names: Vec<_> = shipped.iter().map(|shipped| shipped.name).collect();
-            bail!(
-                "No extension \"{name}\" ships with pliant. Those that do: {}.",
-                names.join(", ")
-            )
+fn scripts(kernel: &Kernel, asked: &Options) -> anyhow::Result<Scripts> {
+    let all_shipped = shipped_extensions();
+    let mut shipped: Vec<String> = Vec::new();
+    let found: FindScripts = match asked.no_extensions {
+        true => Box::new(|| (Vec::new(), Vec::new())),
+        false => {
+            shipped.extend(all_shipped.iter().map(|shipped| shipped.name.to_owned()));
+            Box::new(kernel.extension_finder("rhai"))
+        }
+    };
+    let mut named = Vec::new();
+    for path in asked.extension.iter().filter(|path| !is_library(path)) {
+        match path.to_str().and_then(|path| path.strip_prefix("builtin:")) {
+            Some(name) => shipped.push(builtin(&all_shipped, name)?),
+            None => named.push(path.clone()),
         }
     }
-}
-
-async fn load(kernel: &Kernel, script: Script) -> anyhow::Result<Arc<dyn Generation>> {
-    let source = Source {
-        name: script.name.clone(),
-        path: script.path.clone(),
-        rank: script.rank,
-    };
-    let services = kernel.host().for_source(&source, None);
+    let host = Arc::clone(kernel.host());
     let limits = Limits {
         handler: kernel.settings().handler_limit().unwrap_or(Duration::MAX),
         ..Limits::default()
     };
-    load_extension(script, services, limits)
-        .await
-        .map_err(|error| anyhow::anyhow!("The extension {} cannot be loaded: {error}", source.name))
+    Ok(Scripts {
+        shipped,
+        found,
+        named,
+        services: Arc::new(move |source| host.for_source(source, None)),
+        limits,
+    })
+}
+
+/// The extension of that name that ships.
+fn builtin(shipped: &[Shipped], name: &str) -> anyhow::Result<String> {
+    let mut names = shipped.iter().map(|shipped| shipped.name);
+    if names.clone().any(|known| known == name) {
+        return Ok(name.to_owned());
+    }
+    let names: Vec<_> = names.by_ref().collect();
+    bail!(
+        "No extension \"{name}\" ships with pliant. Those that do: {}.",
+        names.join(", ")
+    )
 }
 
 /// A log only where one was asked for: to a file, or to stderr where only PLIANT_LOG says what.

@@ -12,8 +12,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::plugins::Wanted;
 use super::project::{needing_trust, user_extension_files};
-use super::{Kernel, KernelOptions, find};
+use super::{Kernel, KernelOptions};
 use crate::host::HostServices;
 use crate::registry::{
     Callers, Dispatcher, Grace, HandlerFailure, HookPoint, Kind, Lender, Patience, Source,
@@ -37,8 +38,9 @@ pub fn has_gatekeeper(options: &KernelOptions, ending: &str, scripts: &[PathBuf]
         text.is_ok_and(|text| text.contains(POINT.name()))
     };
     let plugin_hooks = || {
-        let found = find(options).map(|found| found.wanted).unwrap_or_default();
+        let found = Wanted::of(options).find();
         found
+            .plugins
             .iter()
             .flat_map(|plugin| &plugin.manifest.provides)
             .any(|item| item.kind == Kind::Hook && item.name == POINT.name())

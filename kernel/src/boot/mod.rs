@@ -5,6 +5,7 @@ mod builder;
 mod commands;
 mod gatekeeper;
 mod open;
+mod plugins;
 mod project;
 mod replace;
 mod runtime;
@@ -26,14 +27,16 @@ pub use replace::Forked;
 pub use runtime::Runtime;
 pub use sessions::{NoSession, SessionFolders};
 
+use plugins::{Plugins, Wanted};
 use services::{host_services, model_asker, plugin_host};
 
-use crate::dylib::{FoundPlugin, LoadError, SearchPath, find_plugins, found_at, open};
+use crate::dylib::{LoadError, open};
 use crate::environment::Environment;
 use crate::host::HostServices;
 use crate::host::ui::{HostUi, NoUi};
 use crate::models::{Catalog, Credentials, CustomModels, ModelClient};
-use crate::registry::{FlagValues, Kind, Rank, Registry, Source};
+use crate::registry::{FlagValues, Rank, Registry, Source};
+use crate::reload::{Candidate, Reloader};
 use crate::resources::{MissingResource, ResourceOptions, Resources};
 use crate::session::{Equipment, Opened, ToolSelection};
 use crate::settings::Settings;
@@ -127,6 +130,7 @@ pub struct Kernel {
     registry: Arc<Registry>,
     flags: Arc<FlagValues>,
     host: Arc<HostServices>,
+    reloader: Arc<Reloader>,
     catalog: Arc<Catalog>,
     client: Arc<ModelClient>,
     resources: Arc<Resources>,
@@ -168,24 +172,42 @@ impl Kernel {
             Credentials::load(&options.agent_dir, &custom, given, &options.environment);
         warnings.extend(problem);
         let credentials = Arc::new(credentials.with_keys(&options.keys));
-        let Found {
-            wanted: found,
-            tools,
-            problems,
-        } = find(&options)?;
-        let mut failures: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        let wanted = Wanted::of(&options);
+        let found = wanted.find();
+        let mut failures = Vec::new();
+        for problem in found.problems {
+            if wanted.names(&problem) {
+                return Err(problem.into());
+            }
+            failures.push(problem.to_string());
+        }
+        let (found, tools) = (found.plugins, found.tools);
 
         let flags = Arc::new(FlagValues::default());
         let host = host_services(&options, &settings, &registry, &credentials, &found, &flags);
         let plugin_host = Arc::new(plugin_host(&options, &settings, &host));
+        let mut reloader = Reloader::new(Arc::clone(&registry));
+        let (mut opened, mut failed) = (Vec::new(), Vec::new());
         for plugin in found {
             let named = plugin.rank == Rank::CommandLine;
+            let candidate = Candidate {
+                source: plugin.source(),
+                digest: None,
+            };
             match open(plugin, &plugin_host) {
-                Ok(generation) => registry.publish(generation),
+                Ok(generation) => {
+                    registry.publish(generation);
+                    opened.push(candidate);
+                }
                 Err(error) if named => return Err(error.into()),
-                Err(error) => failures.push(error.to_string()),
+                Err(error) => {
+                    failures.push(error.to_string());
+                    failed.push(candidate);
+                }
             }
         }
+        let plugins = Arc::new(Plugins::new(wanted, plugin_host));
+        reloader.take_over(plugins, opened, failed);
 
         let catalog = Catalog::new(
             Arc::clone(&registry),
@@ -204,6 +226,7 @@ impl Kernel {
             registry,
             flags,
             host,
+            reloader: Arc::new(reloader),
             catalog: Arc::new(catalog),
             client: Arc::new(client),
             resources: Arc::new(resources),
@@ -224,6 +247,12 @@ impl Kernel {
     #[must_use]
     pub fn flags(&self) -> &FlagValues {
         &self.flags
+    }
+
+    /// Keeps the registry as the files are.
+    #[must_use]
+    pub fn reloader(&self) -> &Arc<Reloader> {
+        &self.reloader
     }
 
     /// Services for sources that a front end brings.
@@ -275,51 +304,12 @@ impl Kernel {
             host: Arc::clone(&self.host),
             catalog: Arc::clone(&self.catalog),
             client: Arc::clone(&self.client),
+            reloader: Arc::clone(&self.reloader),
             settings: Arc::clone(&self.settings),
             ui: Arc::clone(&self.options.ui),
             opened: Arc::clone(&self.options.opened),
         }
     }
-}
-
-/// What was found of plugins.
-struct Found {
-    /// Those to open: all that are wanted, and those that were named.
-    wanted: Vec<FoundPlugin>,
-    /// Names of the tools of all of them.
-    tools: Vec<String>,
-    problems: Vec<LoadError>,
-}
-
-fn find(options: &KernelOptions) -> Result<Found, LoadError> {
-    let program = options.program.as_deref();
-    let search = match options.no_extensions {
-        true => SearchPath::shipped(program),
-        false => SearchPath::standard(program, &options.agent_dir),
-    };
-    let (mut found, problems) = find_plugins(&search);
-    for path in &options.plugins {
-        let named = found_at(&options.cwd.join(path), Rank::CommandLine)?;
-        found.retain(|plugin| plugin.manifest.name != named.manifest.name);
-        found.push(named);
-    }
-    let provided = found.iter().flat_map(|plugin| &plugin.manifest.provides);
-    let tools = provided
-        .filter(|item| item.kind == Kind::Tool)
-        .map(|item| item.name.clone())
-        .collect();
-    found.retain(|plugin| plugin.rank == Rank::CommandLine || is_wanted(plugin, &options.tools));
-    Ok(Found {
-        wanted: found,
-        tools,
-        problems,
-    })
-}
-
-/// A plugin that has nothing but tools nobody wants is not loaded.
-fn is_wanted(plugin: &FoundPlugin, tools: &ToolSelection) -> bool {
-    let mut provides = plugin.manifest.provides.iter();
-    provides.any(|item| item.kind != Kind::Tool || tools.wants(&item.name))
 }
 
 /// The source of what the embedding program registers itself.

@@ -1,6 +1,7 @@
 //! What the project in the working directory may say, once it is decided whether it is trusted.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::{Kernel, KernelOptions};
 use crate::registry::Rank;
@@ -80,14 +81,20 @@ impl Kernel {
         self.trusted
     }
 
-    /// The files of extensions with that ending, for whoever runs them: of the project if it is trusted,
-    /// and of the user. What is odd is told in sentences.
-    #[must_use]
-    pub fn extension_files(&self, ending: &str) -> (Vec<(PathBuf, Rank)>, Vec<String>) {
+    /// Finds the files of extensions with that ending, for whoever runs them: of the project if it is
+    /// trusted, and of the user. Looks anew at each call; what is odd is told in sentences.
+    pub fn extension_finder(
+        &self,
+        ending: &'static str,
+    ) -> impl Fn() -> (Vec<(PathBuf, Rank)>, Vec<String>) + Send + Sync + use<> {
         let options = resource_options(&self.options, &self.settings, self.trusted);
-        let lists = self.settings.lists("extensions", options.home.as_deref());
+        let settings = Arc::clone(&self.settings);
         let KernelOptions { agent_dir, cwd, .. } = &self.options;
-        extension_files(ending, &lists, &options, agent_dir, cwd)
+        let (agent_dir, cwd) = (agent_dir.clone(), cwd.clone());
+        move || {
+            let lists = settings.lists("extensions", options.home.as_deref());
+            extension_files(ending, &lists, &options, &agent_dir, &cwd)
+        }
     }
 
     /// The project whose files count, if it is trusted.

@@ -60,6 +60,29 @@ pub fn open(found: FoundPlugin, host: &Arc<PluginHost>) -> Result<Arc<dyn Genera
     }))
 }
 
+/// Opens a library that has changed: it is loaded in any case, so that a fault shows before it replaces
+/// anything.
+///
+/// # Errors
+/// Why it cannot be loaded.
+pub async fn reopen(
+    found: FoundPlugin,
+    host: &Arc<PluginHost>,
+) -> Result<Arc<dyn Generation>, LoadError> {
+    let library = Arc::new(Library::new(found, Arc::clone(host)));
+    let loading = Arc::clone(&library);
+    let loaded = host.runtime.run(async move { Ok(loading.load().await) });
+    let loaded = match loaded.await {
+        Ok(loaded) => loaded?,
+        Err(error) => return Err(LoadError::create_failed(&library.found, error.to_string())),
+    };
+    Ok(Arc::new(Dylib {
+        contributions: loaded.contributions.clone(),
+        library,
+        lazy: false,
+    }))
+}
+
 /// Whether a manifest alone makes everything usable that it names. Of a provider without a variable
 /// for its key it does not tell how it is paid, so the declaration is needed.
 fn says_enough(manifest: &Manifest) -> bool {

@@ -36,13 +36,8 @@ struct Attempt {
 
 impl Library {
     pub(super) fn new(found: FoundPlugin, host: Arc<PluginHost>) -> Self {
-        let source = Source {
-            name: found.manifest.name.clone(),
-            path: Some(found.path.clone()),
-            rank: found.rank,
-        };
         Self {
-            source,
+            source: found.source(),
             found,
             host,
             attempt: Mutex::new(None),

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use pliant_abi::abi_stable::StableAbi;
 use pliant_abi::abi_stable::abi_stability::abi_checking::check_layout_compatibility;
 use pliant_abi::abi_stable::library::{LibHeader, lib_header_from_path};
-use pliant_abi::abi_stable::std_types::{RErr, ROk, RSlice};
+use pliant_abi::abi_stable::std_types::{RErr, ROk, RSlice, RStr};
 use pliant_abi::{HostObject, InstanceObject, PluginModuleRef};
-use pliant_sdk::Error;
+use pliant_sdk::state::SHUTDOWN;
+use pliant_sdk::{Error, catch};
 use serde_json::Value;
 
 use super::generation::PluginHost;
@@ -24,6 +25,25 @@ pub(super) struct Loaded {
     pub(super) instance: Arc<InstanceObject>,
     pub(super) slot: InstanceSlot,
     pub(super) contributions: Vec<Contribution>,
+    /// For its end; weak, because what its code holds may outlast everything else.
+    host: Weak<PluginHost>,
+}
+
+impl Drop for Loaded {
+    /// Its last call has ended: it is told so and ends, on a thread that it may hold.
+    fn drop(&mut self) {
+        let Some(host) = self.host.upgrade() else {
+            return;
+        };
+        let instance = Arc::clone(&self.instance);
+        let end = move || {
+            // A plugin that does not know the operation has nothing to do.
+            let _ = catch(|| instance.control(RStr::from_str(SHUTDOWN), RSlice::from_slice(b"null")));
+            drop(instance);
+        };
+        // Without threads the instance ends here, with this.
+        let _ = host.runtime.blocking(end);
+    }
 }
 
 impl Loaded {
@@ -37,6 +57,7 @@ impl Loaded {
         let begun = Instant::now();
         let copy = host.stage.copy(&found.path)?;
         let services = (host.services)(source);
+        let of_host = Arc::downgrade(&host);
         let init = serde_json::to_vec(&(host.init)(&source.name)).unwrap_or_default();
         drop(host);
         let copied = Instant::now();
@@ -79,6 +100,7 @@ impl Loaded {
             instance,
             slot,
             contributions,
+            host: of_host,
         })
     }
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::blocks::Blocks;
-use crate::registry::{Kind, Rank};
+use crate::registry::{Kind, Rank, Source};
 
 /// The symbol that the SDK's export macro places at the manifest.
 const SYMBOL: &str = "PLIANT_MANIFEST";
@@ -170,6 +170,25 @@ impl LoadError {
         }
     }
 
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Unreadable { path, .. }
+            | Self::NotALibrary { path, .. }
+            | Self::NoManifest { path }
+            | Self::BadManifest { path, .. }
+            | Self::WrongAbi { path, .. }
+            | Self::Aborts { path, .. }
+            | Self::Refused { path, .. }
+            | Self::CreateFailed { path, .. }
+            | Self::TooSlow { path, .. }
+            | Self::Changed { path, .. }
+            | Self::Misfit { path, .. }
+            | Self::NotStaged { path, .. } => Path::new(path),
+        }
+    }
+
     /// Whether the same file may load at the next attempt: space was missing, or a build was at work.
     pub(super) fn may_pass(&self) -> bool {
         matches!(
@@ -188,6 +207,18 @@ pub struct FoundPlugin {
     pub manifest: Manifest,
     /// Where in the load order it stands.
     pub rank: Rank,
+}
+
+impl FoundPlugin {
+    /// The plugin as a source of the registry.
+    #[must_use]
+    pub fn source(&self) -> Source {
+        Source {
+            name: self.manifest.name.clone(),
+            path: Some(self.path.clone()),
+            rank: self.rank,
+        }
+    }
 }
 
 /// What a library says of itself.

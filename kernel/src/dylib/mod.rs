@@ -15,7 +15,7 @@ mod runtime;
 mod stage;
 
 pub use find::{SearchPath, find_plugins, found_at};
-pub use generation::{PluginHost, open};
+pub use generation::{PluginHost, open, reopen};
 pub use manifest::{FoundPlugin, LoadError, Manifest, Provided};
 pub use runtime::PluginRuntime;
 pub use stage::Stage;

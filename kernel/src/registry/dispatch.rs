@@ -167,6 +167,8 @@ pub struct Dispatcher<'a> {
     callers: Callers<'a>,
     /// Of the handlers that end when the user gives up.
     caller: Arc<dyn Caller>,
+    /// The sources that are told, if not all.
+    only: Option<&'a [String]>,
 }
 
 impl<'a> Dispatcher<'a> {
@@ -179,7 +181,17 @@ impl<'a> Dispatcher<'a> {
             point,
             caller: user_call(callers.patience.cancel.clone()),
             callers,
+            only: None,
         })
+    }
+
+    /// Tells these sources and no others.
+    #[must_use]
+    pub fn only(self, sources: &'a [String]) -> Self {
+        Self {
+            only: Some(sources),
+            ..self
+        }
     }
 
     /// Calls all handlers with the same payload and ignores what they answer.
@@ -188,7 +200,10 @@ impl<'a> Dispatcher<'a> {
             return;
         };
         for handler in self.handlers {
-            if handler.strikes.load(Ordering::Relaxed) >= STRIKES {
+            let is_meant = |only: &[String]| only.contains(&handler.source().name);
+            if handler.strikes.load(Ordering::Relaxed) >= STRIKES
+                || !self.only.is_none_or(is_meant)
+            {
                 continue;
             }
             // The failure was reported; a notification has no other consequence.

@@ -82,17 +82,17 @@ impl Registry {
     /// Publishes several generations as one change: nobody sees some without the others.
     pub fn publish_all(&self, generations: Vec<Arc<dyn Generation>>) {
         self.change(|sources| {
-            for generation in generations {
-                let name = &generation.source().name;
-                match sources.iter().position(|old| old.source().name == *name) {
-                    Some(index) => sources[index] = generation,
-                    None => {
-                        let rank = generation.source().rank;
-                        let at = sources.partition_point(|other| other.source().rank <= rank);
-                        sources.insert(at, generation);
-                    }
-                }
-            }
+            generations.into_iter().for_each(|new| place(sources, new));
+        });
+    }
+
+    /// Publishes generations and withdraws the other sources of these names, as one change.
+    pub fn exchange(&self, withdrawn: &[String], generations: Vec<Arc<dyn Generation>>) {
+        self.change(|sources| {
+            let stays = |name: &String| generations.iter().any(|new| new.source().name == *name);
+            let goes = |name: &String| withdrawn.contains(name) && !stays(name);
+            sources.retain(|old| !goes(&old.source().name));
+            generations.into_iter().for_each(|new| place(sources, new));
         });
     }
 
@@ -131,5 +131,21 @@ impl Registry {
         self.current
             .store(Arc::new(Snapshot::build(old.number() + 1, sources)));
         before
+    }
+}
+
+/// Puts a generation where an earlier one of its source stood, or where its rank belongs.
+fn place(sources: &mut Vec<Arc<dyn Generation>>, generation: Arc<dyn Generation>) {
+    let Source { name, rank, .. } = generation.source();
+    let old = sources.iter().position(|old| old.source().name == *name);
+    match old {
+        Some(index) if sources[index].source().rank == *rank => sources[index] = generation,
+        _ => {
+            if let Some(index) = old {
+                sources.remove(index);
+            }
+            let at = sources.partition_point(|other| other.source().rank <= *rank);
+            sources.insert(at, generation);
+        }
     }
 }

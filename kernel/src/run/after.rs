@@ -58,8 +58,9 @@ pub(super) async fn low_level_run<H: RunHost>(
         true => tail::goes_on(driver.host),
         false => None,
     };
-    if begin.is_none() {
-        driver.give_up(answer.as_ref()).await;
+    match begin {
+        Some(_) => driver.host.between_turns(driver.cancel).await,
+        None => driver.give_up(answer.as_ref()).await,
     }
     begin
 }

@@ -238,9 +238,11 @@ impl<H: RunHost> Driver for RunDriver<'_, H> {
         self.host.take_follow_up()
     }
 
-    /// The conversation may have to become shorter first; then the prompt is compared afresh, so a tool
+    /// Plugins and scripts that were changed serve from here on. The conversation may have to become
+    /// shorter; then the prompt is compared afresh, so a tool
     /// or section that changed takes effect now (R12).
     async fn prepare_next_turn(&self) -> Result<Vec<Message>, Error> {
+        self.host.between_turns(self.cancel).await;
         after::between_turns(self).await;
         hooks::prepare_loadout(self.host, self.cancel).await;
         let patch = {

@@ -34,6 +34,10 @@ pub trait PluginHost: Lender {
     /// How long a handler may take, if not ended before.
     fn patience(&self, cancel: &CancellationToken) -> Patience;
 
+    /// The run stands between two turns: who waits to change what is registered may do it now
+    /// (`resources.md` §12.4).
+    fn between_turns(&self, cancel: &CancellationToken) -> impl Future<Output = ()> + Send;
+
     /// Requests that handlers of boundaries may cause in one session run.
     fn continuation_limit(&self) -> u64;
 

@@ -1,7 +1,9 @@
 //! Who has the session: nobody, a run, a run that is settling, a compaction that the user asked for, or a
 //! navigation.
 //! Claiming is atomic (P6), queues take messages only while a run can still deliver them, and what
-//! arrives while a run settles is put off until everybody has heard of that (R3, R4).
+//! arrives while a run settles is put off until everybody has heard of that (R3, R4). Who changes what
+//! is registered is let in where no handler or tool runs: between two turns, or while nobody has the
+//! session, and what begins then waits until that is done (`resources.md` §12.4).
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,6 +32,12 @@ struct Place {
     ending: bool,
     /// Whoever has the session is compacting the conversation.
     compacting: bool,
+    /// Who wants to be let in for a change, or is.
+    changers: usize,
+    /// Somebody changes what is registered.
+    changing: bool,
+    /// The run that has the session stands between two turns.
+    between_turns: bool,
 }
 
 #[derive(Debug, Default)]
@@ -56,6 +64,8 @@ pub(super) enum Standing {
     Compacting,
     /// The session moves to another place of its tree.
     Navigating,
+    /// Nobody has it, and what is registered changes; what begins waits for that.
+    Changing,
     /// The session ends.
     Closed,
 }
@@ -67,7 +77,7 @@ impl Standing {
             Self::Compacting => Some(PromptError::Compacting),
             Self::Navigating => Some(PromptError::Navigating),
             Self::Closed => Some(PromptError::Closed),
-            Self::Free | Self::Running | Self::Settling => None,
+            Self::Free | Self::Running | Self::Settling | Self::Changing => None,
         }
     }
 }
@@ -136,7 +146,61 @@ pub(super) struct Passing(Arc<Claims>);
 
 impl Drop for Passing {
     fn drop(&mut self) {
-        self.0.place().passing -= 1;
+        let someone_waits = {
+            let mut place = self.0.place();
+            place.passing -= 1;
+            place.changers > 0
+        };
+        if someone_waits {
+            self.0.changed.notify_waiters();
+        }
+    }
+}
+
+/// Somebody who wants to be let in.
+struct Waiting<'a>(&'a Arc<Claims>);
+
+impl<'a> Waiting<'a> {
+    fn new(claims: &'a Arc<Claims>) -> Self {
+        claims.place().changers += 1;
+        Self(claims)
+    }
+
+    /// The place was found, and is kept.
+    fn let_in(self) -> LetIn {
+        let claims = Arc::clone(self.0);
+        std::mem::forget(self);
+        LetIn(claims)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.place().changers -= 1;
+        self.0.changed.notify_waiters();
+    }
+}
+
+/// What is registered may change until this is dropped.
+pub(super) struct LetIn(Arc<Claims>);
+
+impl Drop for LetIn {
+    fn drop(&mut self) {
+        {
+            let mut place = self.0.place();
+            place.changing = false;
+            place.changers -= 1;
+        }
+        self.0.changed.notify_waiters();
+    }
+}
+
+/// A run that stands between two turns.
+struct BetweenTurns<'a>(&'a Claims);
+
+impl Drop for BetweenTurns<'_> {
+    fn drop(&mut self) {
+        self.0.place().between_turns = false;
     }
 }
 
@@ -186,20 +250,78 @@ impl Claims {
     }
 
     /// Lets a prompt pass the stages before a run; until the answer is dropped the tree stays where it
-    /// is.
+    /// is. Waits while what is registered changes.
     ///
     /// # Errors
     /// When prompts are refused now.
-    pub(super) fn pass(self: &Arc<Self>) -> Result<Passing, PromptError> {
-        let mut place = self.place();
-        if place.ending {
-            return Err(PromptError::Closed);
+    pub(super) async fn pass(self: &Arc<Self>) -> Result<Passing, PromptError> {
+        loop {
+            {
+                let mut place = self.place();
+                if place.ending {
+                    return Err(PromptError::Closed);
+                }
+                let standing = place.standing();
+                if let Some(refusal) = standing.refusal() {
+                    return Err(refusal);
+                }
+                if standing != Standing::Changing {
+                    place.passing += 1;
+                    return Ok(Passing(Arc::clone(self)));
+                }
+            }
+            self.changed().await;
         }
-        if let Some(refusal) = place.standing().refusal() {
-            return Err(refusal);
+    }
+
+    /// Waits for a place where what is registered may change: while nobody has the session and no prompt
+    /// is on its way, or between two turns of a run. Until the answer is dropped nothing begins, and the
+    /// run stays where it is.
+    pub(super) async fn let_in(self: &Arc<Self>) -> LetIn {
+        let waiting = Waiting::new(self);
+        self.until(|place| {
+            let may = place.may_change();
+            place.changing |= may;
+            may
+        })
+        .await;
+        waiting.let_in()
+    }
+
+    /// As [`Claims::let_in`], if that is possible now.
+    pub(super) fn let_in_now(self: &Arc<Self>) -> Option<LetIn> {
+        let waiting = Waiting::new(self);
+        {
+            let mut place = self.place();
+            if !place.may_change() {
+                return None;
+            }
+            place.changing = true;
         }
-        place.passing += 1;
-        Ok(Passing(Arc::clone(self)))
+        Some(waiting.let_in())
+    }
+
+    /// The run that has the session stands between two turns: who waits to change something is let in,
+    /// and this returns when everybody is done, or the run was given up.
+    pub(super) async fn between_turns(&self, cancel: &CancellationToken) {
+        {
+            let mut place = self.place();
+            if place.changers == 0 {
+                return;
+            }
+            place.between_turns = true;
+        }
+        let _over = BetweenTurns(self);
+        self.changed.notify_waiters();
+        tokio::select! {
+            () = self.until(|place| place.changers == 0) => {}
+            () = cancel.cancelled() => self.changed().await,
+        }
+    }
+
+    /// Returns when nothing that is registered changes.
+    pub(super) async fn changed(&self) {
+        self.until(|place| !place.changing).await;
     }
 
     /// Looks who has the session and acts on it before that can change.
@@ -267,9 +389,10 @@ impl Claims {
         self.place().compacting
     }
 
-    /// Returns when nobody has the session.
+    /// Returns when nobody has the session and nothing that is registered changes.
     pub(super) async fn idle(&self) {
-        self.until(|holder| matches!(holder, Holder::Nobody)).await;
+        self.until(|place| matches!(place.holder, Holder::Nobody) && !place.changing)
+            .await;
     }
 
     /// Whether the session ends, or has ended.
@@ -279,15 +402,15 @@ impl Claims {
 
     /// Returns when no run is settling.
     pub(super) async fn settled(&self) {
-        self.until(|holder| !matches!(holder, Holder::Settling(_)))
+        self.until(|place| !matches!(place.holder, Holder::Settling(_)))
             .await;
     }
 
-    async fn until(&self, reached: impl Fn(&Holder) -> bool) {
+    async fn until(&self, mut reached: impl FnMut(&mut Place) -> bool) {
         loop {
             // Made before the look: a change in between wakes it.
             let changed = self.changed.notified();
-            if reached(&self.place().holder) {
+            if reached(&mut self.place()) {
                 return;
             }
             changed.await;
@@ -312,14 +435,78 @@ impl Place {
             Holder::Compaction(_) => Standing::Compacting,
             Holder::Navigation(_) => Standing::Navigating,
             Holder::Nobody if self.ending => Standing::Closed,
+            Holder::Nobody if self.changing => Standing::Changing,
             Holder::Nobody => Standing::Free,
         }
+    }
+
+    /// Whether what is registered may change now.
+    fn may_change(&self) -> bool {
+        let free = matches!(self.holder, Holder::Nobody) && self.passing == 0;
+        !self.changing && (free || self.between_turns)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
+
+    /// What comes of passing when it need not wait.
+    fn pass_now(claims: &Arc<Claims>) -> Result<Passing, PromptError> {
+        claims.pass().now_or_never().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_change_waits_for_the_end_of_a_turn_and_what_begins_waits_for_the_change() {
+        // resources §12.4
+        let claims = Arc::new(Claims::default());
+        let passing = pass_now(&claims).unwrap();
+        assert!(claims.let_in_now().is_none());
+        drop(passing);
+        let run = claims.claim().ok().unwrap();
+        let mut change = std::pin::pin!(claims.let_in());
+        assert!(change.as_mut().now_or_never().is_none(), "in a turn");
+        let cancel = CancellationToken::new();
+        let mut boundary = std::pin::pin!(claims.between_turns(&cancel));
+        assert!(boundary.as_mut().now_or_never().is_none());
+        let changing = change.now_or_never().unwrap();
+        assert!(claims.let_in_now().is_none(), "one at a time");
+        assert!(boundary.as_mut().now_or_never().is_none());
+        drop(changing);
+        boundary.now_or_never().unwrap();
+        let boundary = claims.between_turns(&cancel);
+        boundary.now_or_never().unwrap();
+        drop(run);
+        let changing = claims.let_in_now().unwrap();
+        assert_eq!(claims.claim().err(), Some(Standing::Changing));
+        assert!(claims.pass().now_or_never().is_none());
+        assert!(claims.idle().now_or_never().is_none());
+        drop(changing);
+        assert!(pass_now(&claims).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_run_that_is_given_up_waits_for_a_change_under_way_and_for_no_other() {
+        let claims = Arc::new(Claims::default());
+        let _run = claims.claim().ok().unwrap();
+        let given_up = CancellationToken::new();
+        given_up.cancel();
+        let mut change = std::pin::pin!(claims.let_in());
+        assert!(change.as_mut().now_or_never().is_none());
+        let boundary = claims.between_turns(&given_up);
+        boundary.now_or_never().unwrap();
+        assert!(change.as_mut().now_or_never().is_none(), "it went on");
+        let cancel = CancellationToken::new();
+        let mut boundary = std::pin::pin!(claims.between_turns(&cancel));
+        assert!(boundary.as_mut().now_or_never().is_none());
+        let changing = change.now_or_never().unwrap();
+        cancel.cancel();
+        assert!(boundary.as_mut().now_or_never().is_none());
+        drop(changing);
+        boundary.now_or_never().unwrap();
+    }
 
     #[test]
     fn the_session_has_one_holder_at_a_time_and_each_loser_learns_who() {
@@ -331,7 +518,7 @@ mod tests {
         drop(run);
         let compaction = claims.claim_for_compaction().ok().unwrap();
         assert_eq!(claims.claim().err(), Some(Standing::Compacting));
-        assert_eq!(claims.pass().err(), Some(PromptError::Compacting));
+        assert_eq!(pass_now(&claims).err(), Some(PromptError::Compacting));
         drop(compaction);
         assert_eq!(claims.standing(), Standing::Free);
     }
@@ -340,13 +527,13 @@ mod tests {
     fn the_tree_stays_where_it_is_while_a_prompt_is_on_its_way() {
         // P7
         let claims = Arc::new(Claims::default());
-        let passing = claims.pass().unwrap();
+        let passing = pass_now(&claims).unwrap();
         assert_eq!(claims.claim_for_navigation().err(), Some(Standing::Free));
         drop(passing);
         let moving = claims.claim_for_navigation().ok().unwrap();
-        assert_eq!(claims.pass().err(), Some(PromptError::Navigating));
+        assert_eq!(pass_now(&claims).err(), Some(PromptError::Navigating));
         drop(moving);
-        assert!(claims.pass().is_ok());
+        assert!(pass_now(&claims).is_ok());
     }
 
     #[test]
@@ -354,7 +541,7 @@ mod tests {
         let claims = Arc::new(Claims::default());
         claims.close();
         assert_eq!(claims.claim().err(), Some(Standing::Closed));
-        assert_eq!(claims.pass().err(), Some(PromptError::Closed));
+        assert_eq!(pass_now(&claims).err(), Some(PromptError::Closed));
     }
 
     #[test]

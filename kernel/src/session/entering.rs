@@ -257,6 +257,10 @@ impl Session {
                         continue;
                     }
                 },
+                Err(Standing::Changing) => {
+                    self.0.claims.changed().await;
+                    continue;
+                }
                 Err(other) => match other.refusal() {
                     Some(refusal) => return Err(refusal),
                     None => return Ok(Attempt::Late(trigger)),
@@ -300,13 +304,13 @@ impl Session {
     ) -> Result<Option<(Trigger, Passing)>, PromptError> {
         let prompt = match trigger {
             Trigger::Prompt(prompt) => prompt,
-            passed => return Ok(Some((passed, self.0.claims.pass()?))),
+            passed => return Ok(Some((passed, self.0.claims.pass().await?))),
         };
         let is_command = async |scene: &Scene<'_>| pipeline::command(scene, &prompt).await;
         if self.with_scene(depth, is_command).await {
             return Ok(None);
         }
-        let passing = self.0.claims.pass()?;
+        let passing = self.0.claims.pass().await?;
         let pass = async |scene: &Scene<'_>| pipeline::pass(scene, prompt).await;
         Ok(match self.with_scene(depth, pass).await? {
             Passage::Handled => None,

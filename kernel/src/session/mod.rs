@@ -19,6 +19,7 @@ mod queue;
 mod queueing;
 mod reading;
 mod recall;
+mod reloading;
 mod run_host;
 mod selection;
 mod services;
@@ -31,7 +32,7 @@ mod usage;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use pliant_sdk::host::Services;
@@ -50,6 +51,7 @@ use crate::prompt::{PromptEdits, PromptOptions};
 use crate::registry::{
     Callers, Dispatcher, Grace, HandlerFailure, HookPoint, Patience, Registry, Source,
 };
+use crate::reload::Reloader;
 use crate::run::Assembly;
 use crate::settings::Settings;
 use crate::tree::{Header, SessionTree};
@@ -84,6 +86,8 @@ pub struct Equipment {
     pub settings: Arc<Settings>,
     /// What the front end shows for plugins.
     pub ui: Arc<dyn HostUi>,
+    /// Loads what is registered anew.
+    pub reloader: Arc<Reloader>,
     /// Called with each session before its handlers hear of it, so that a front end misses nothing.
     pub opened: Opened,
 }
@@ -266,6 +270,8 @@ impl Session {
         shared.equipment.host.settle_here();
         let session = Self(Arc::new(shared));
         session.watch_registry();
+        let open: Weak<Shared> = Arc::downgrade(&session.0);
+        session.0.equipment.reloader.open(open);
         (session.0.equipment.opened)(&session);
         let mut event = json!({"type": "session_start", "reason": reason});
         if let Some(file) = previous_file {
@@ -342,8 +348,9 @@ impl Session {
     /// has it (R3).
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        use Standing::{Closed, Free, Settling};
-        matches!(self.0.claims.standing(), Free | Settling | Closed)
+        use Standing::{Changing, Closed, Free, Settling};
+        let standing = self.0.claims.standing();
+        matches!(standing, Free | Settling | Changing | Closed)
     }
 
     /// Whether a run is active.
@@ -408,6 +415,16 @@ impl Session {
     }
 
     async fn tell(&self, point: HookPoint, event: &serde_json::Value) {
+        self.tell_some(point, event, None).await;
+    }
+
+    /// Tells handlers, of these sources only if some are named.
+    async fn tell_some(
+        &self,
+        point: HookPoint,
+        event: &serde_json::Value,
+        only: Option<&[String]>,
+    ) {
         let shared = &self.0;
         let snapshot = shared.equipment.registry.snapshot();
         let patience = shared.patience(lock(&shared.abort).clone());
@@ -421,6 +438,10 @@ impl Session {
         };
         let callers = Callers::new(shared, patience);
         if let Some(dispatcher) = Dispatcher::new(&snapshot, point, callers) {
+            let dispatcher = match only {
+                Some(sources) => dispatcher.only(sources),
+                None => dispatcher,
+            };
             dispatcher.notify(event).await;
         }
         shared.publish_reports().await;

@@ -1,6 +1,7 @@
 //! Going to another place of the session's tree, and the names of places (`kernel.md` §6.7, S25).
 
 use super::Session;
+use super::claim::Standing;
 use crate::run::{self, Arrival, NavigateError, NavigateOptions};
 use crate::tree::{EntryId, TreeError};
 
@@ -15,9 +16,15 @@ impl Session {
         target: &EntryId,
         options: NavigateOptions,
     ) -> Result<Arrival, NavigateError> {
-        self.0.claims.settled().await;
-        let claimed = self.0.claims.claim_for_navigation();
-        let claimed = claimed.map_err(|_| NavigateError::Busy)?;
+        let claimed = loop {
+            self.0.claims.settled().await;
+            self.0.claims.changed().await;
+            match self.0.claims.claim_for_navigation() {
+                Ok(claimed) => break claimed,
+                Err(Standing::Changing) => {}
+                Err(_) => return Err(NavigateError::Busy),
+            }
+        };
         let cancel = claimed.cancel.clone();
         let arrival = run::navigate(&self.0, target.clone(), options, &cancel).await;
         self.0.run_boundary();

@@ -201,6 +201,12 @@ pub enum Event {
         /// A sentence or two.
         message: String,
     },
+    /// Plugins or scripts were loaded anew, added or removed while the session is open, or could not be
+    /// (`resources.md` §12.4). An addition of pliant.
+    ResourcesChanged {
+        /// A line for each source that was looked at.
+        changes: Vec<SourceChange>,
+    },
     /// Something of a plugin or script failed; the session goes on.
     ExtensionError {
         /// Whose.
@@ -221,6 +227,49 @@ impl Event {
     pub fn to_wire(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string(self)
     }
+}
+
+/// What became of one source in a reload.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SourceChange {
+    /// Name of the plugin or script.
+    pub source: String,
+    /// Its file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// What was done.
+    pub outcome: SourceOutcome,
+    /// Number of the generation that serves now, counted from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<u32>,
+    /// The content that served before: the first eight digits of its SHA-256.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The content that serves now, or that could not be loaded, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Why it could not be loaded and what to do, or what else there is to say, in sentences.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// What a reload did with a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SourceOutcome {
+    /// It was not there before.
+    Added,
+    /// Other content serves now.
+    Reloaded,
+    /// The same content was started anew.
+    Restarted,
+    /// There was nothing to do.
+    Unchanged,
+    /// It is gone.
+    Removed,
+    /// It could not be loaded; what served before goes on.
+    Failed,
 }
 
 /// Why a conversation is compacted.

@@ -70,6 +70,7 @@ pub mod virtual_model;
 pub mod host;
 pub mod plugin;
 pub mod session;
+pub mod state;
 pub mod ui;
 
 #[doc(hidden)]

@@ -85,6 +85,11 @@ pub(super) fn install(engine: &mut Engine) {
     engine.register_fn("shutdown", |ctx: &mut Ctx| {
         ctx.call.wait(ctx.call.host().ui().shutdown())
     });
+    // What came of it is said to the user; the script may not be the one that runs any more.
+    engine.register_fn("reload", |ctx: &mut Ctx| {
+        let reloading = async { ctx.call.host().session().reload().await.map(drop) };
+        ctx.call.wait(reloading)
+    });
     engine.register_fn("cancelled", |ctx: &mut Ctx| ctx.call.cancelled());
     engine.register_fn("update", |ctx: &mut Ctx, partial: Dynamic| {
         ctx.update(&partial)

@@ -1,6 +1,7 @@
 //! Front ends over one session: print, JSON, line by line. Each subscribes, sends prompts, and turns
 //! events into what it shows; none knows what is behind the session.
 
+mod changes;
 pub mod json;
 pub mod line;
 pub mod list_models;
@@ -77,6 +78,9 @@ pub async fn report_failures(mut events: Subscription) {
                 error,
             } => say::warning(format_args!("{extension_path} failed at {event}: {error}")),
             Event::Notice { message } => say::warning(message),
+            Event::ResourcesChanged { changes } => {
+                changes::lines(changes).iter().for_each(say::warning);
+            }
             Event::AutoRetryStart {
                 attempt,
                 max_attempts,

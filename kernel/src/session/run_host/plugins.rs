@@ -30,6 +30,10 @@ impl PluginHost for Arc<Shared> {
         Shared::patience(self, cancel.clone())
     }
 
+    async fn between_turns(&self, cancel: &CancellationToken) {
+        self.claims.between_turns(cancel).await;
+    }
+
     fn continuation_limit(&self) -> u64 {
         let limit = self.equipment.settings.count("extensions.maxContinuations");
         limit.unwrap_or(25)

@@ -10,6 +10,7 @@ mod nesting;
 mod places;
 mod prompt;
 mod read;
+mod reload;
 mod state;
 mod tools;
 
@@ -75,6 +76,7 @@ const GROUPS: &[&[Service]] = &[
     messages::SERVICES,
     prompt::SERVICES,
     read::SERVICES,
+    reload::SERVICES,
     naming::SERVICES,
     places::SERVICES,
     tools::SERVICES,

@@ -7,6 +7,7 @@ mod model;
 mod places;
 mod prompt;
 mod read;
+mod reload;
 mod state;
 mod tools;
 

@@ -6,6 +6,7 @@ use pliant_sdk::event::CompactionReason;
 use pliant_sdk::message::Message;
 use pliant_sdk::{Event, StreamEvent};
 
+use crate::modes::changes::lines;
 use crate::modes::failure_of;
 use crate::say::printable;
 
@@ -92,6 +93,7 @@ fn rendered(event: &Event) -> Option<Shown> {
             format!("· {tool_name} failed: {}", cut(&text, 200))
         }
         Event::Notice { message } => format!("[{message}]"),
+        Event::ResourcesChanged { changes } => format!("[{}]", lines(changes).join("; ")),
         Event::AutoRetryStart {
             attempt,
             max_attempts,

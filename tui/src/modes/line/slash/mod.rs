@@ -4,6 +4,7 @@
 mod export;
 mod model;
 mod places;
+mod reload;
 mod sessions;
 
 use std::fmt::Write;
@@ -66,6 +67,7 @@ const WORDS: &[Slash] = &[
     places::CLONE,
     places::LABEL,
     export::EXPORT,
+    reload::RELOAD,
 ];
 
 /// The word that a line begins with, and what follows it.

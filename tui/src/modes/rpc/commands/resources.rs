@@ -1,11 +1,21 @@
-//! What can be called by a slash: commands of extensions, prompt templates, skills.
+//! What can be called by a slash (commands of extensions, prompt templates, skills), and loading plugins
+//! and scripts anew.
 
 use serde_json::{Value, json};
 
-use super::{Answer, Call, Entry, quick};
+use super::{Answer, Call, Entry, long, quick, said};
 use crate::modes::rpc::request::Data;
 
-pub(super) const COMMANDS: &[Entry] = &[quick("get_commands", |call| Box::pin(list(call)))];
+pub(super) const COMMANDS: &[Entry] = &[
+    quick("get_commands", |call| Box::pin(list(call))),
+    long("reload", |call| Box::pin(reload(call))),
+];
+
+/// An addition of pliant: answers what became of each source.
+async fn reload(call: Call) -> Answer {
+    let report = call.session().reload().await.map_err(said)?;
+    Data::of(&json!({ "changes": report.changes }))
+}
 
 async fn list(call: Call) -> Answer {
     let kernel = call.rpc.runtime.kernel();

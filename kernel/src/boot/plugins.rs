@@ -1,0 +1,126 @@
+//! Native plugins as a loader: which files count, and opening them again when they have changed.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pliant_sdk::host::BoxFuture;
+
+use super::KernelOptions;
+use crate::dylib::{FoundPlugin, LoadError, PluginHost, SearchPath, find_plugins, found_at, reopen};
+use crate::registry::{Generation, Kind, Rank};
+use crate::reload::{Broken, Candidate, Findings, Loader};
+use crate::session::ToolSelection;
+
+/// Which plugins are wanted.
+pub(super) struct Wanted {
+    search: SearchPath,
+    /// Named on the command line, absolute.
+    named: Vec<PathBuf>,
+    tools: ToolSelection,
+}
+
+/// What was found of plugins.
+pub(super) struct Found {
+    /// Those to open: all that are wanted, and those that were named.
+    pub(super) plugins: Vec<FoundPlugin>,
+    /// Names of the tools of all of them.
+    pub(super) tools: Vec<String>,
+    pub(super) problems: Vec<LoadError>,
+}
+
+impl Wanted {
+    pub(super) fn of(options: &KernelOptions) -> Self {
+        let program = options.program.as_deref();
+        let named = options.plugins.iter();
+        Self {
+            search: match options.no_extensions {
+                true => SearchPath::shipped(program),
+                false => SearchPath::standard(program, &options.agent_dir),
+            },
+            named: named.map(|path| options.cwd.join(path)).collect(),
+            tools: options.tools.clone(),
+        }
+    }
+
+    pub(super) fn find(&self) -> Found {
+        let (mut plugins, mut problems) = find_plugins(&self.search);
+        for path in &self.named {
+            match found_at(path, Rank::CommandLine) {
+                Ok(named) => {
+                    plugins.retain(|plugin| plugin.manifest.name != named.manifest.name);
+                    plugins.push(named);
+                }
+                Err(problem) => problems.push(problem),
+            }
+        }
+        let provided = plugins.iter().flat_map(|plugin| &plugin.manifest.provides);
+        let tools = provided
+            .filter(|item| item.kind == Kind::Tool)
+            .map(|item| item.name.clone())
+            .collect();
+        plugins.retain(|plugin| plugin.rank == Rank::CommandLine || self.wants(plugin));
+        Found {
+            plugins,
+            tools,
+            problems,
+        }
+    }
+
+    /// Whether a problem is that of a plugin named on the command line.
+    pub(super) fn names(&self, problem: &LoadError) -> bool {
+        self.named.iter().any(|path| path.as_path() == problem.path())
+    }
+
+    /// A plugin that has nothing but tools nobody wants is not loaded.
+    fn wants(&self, plugin: &FoundPlugin) -> bool {
+        let mut provides = plugin.manifest.provides.iter();
+        provides.any(|item| item.kind != Kind::Tool || self.tools.wants(&item.name))
+    }
+}
+
+/// The native plugins of a kernel.
+pub(super) struct Plugins {
+    wanted: Wanted,
+    host: Arc<PluginHost>,
+}
+
+impl Plugins {
+    pub(super) fn new(wanted: Wanted, host: Arc<PluginHost>) -> Self {
+        Self { wanted, host }
+    }
+}
+
+impl Loader for Plugins {
+    fn find(&self) -> Findings {
+        let Found {
+            plugins, problems, ..
+        } = self.wanted.find();
+        let candidate = |plugin: &FoundPlugin| Candidate {
+            source: plugin.source(),
+            digest: None,
+        };
+        let broken = |problem: LoadError| Broken {
+            path: problem.path().to_owned(),
+            message: problem.to_string(),
+        };
+        Findings {
+            candidates: plugins.iter().map(candidate).collect(),
+            broken: problems.into_iter().map(broken).collect(),
+            warnings: Vec::new(),
+        }
+    }
+
+    fn load(
+        &self,
+        candidate: &Candidate,
+    ) -> BoxFuture<'static, Result<Arc<dyn Generation>, String>> {
+        let (host, source) = (Arc::clone(&self.host), candidate.source.clone());
+        Box::pin(async move {
+            // A candidate of this loader has its file.
+            let path = source.path.unwrap_or_default();
+            let found = found_at(&path, source.rank).map_err(|problem| problem.to_string())?;
+            let opened = reopen(found, &host).await;
+            opened.map_err(|problem| problem.to_string())
+        })
+    }
+}

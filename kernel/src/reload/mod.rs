@@ -1,0 +1,474 @@
+//! Loading, reloading and withdrawing sources while sessions are open, as one transaction
+//! (`plugin-abi.md` §5, `resources.md` §12.4): everything is prepared beside what serves, then the
+//! sessions are held where no handler or tool runs, the old generations are told, what they leave is
+//! handed over, and the registry changes in one step. A failure leaves what served serving.
+//!
+//! Everything that wants a reload comes here: the user, a program, a command of an extension, and who
+//! watches the files. What kind of source it is, only its [`Loader`] knows.
+
+mod hand_over;
+mod loaded;
+mod loader;
+mod report;
+mod sessions;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Instant;
+
+use pliant_sdk::event::{SourceChange, SourceOutcome};
+use pliant_sdk::{Error, Event};
+
+use crate::digest::Digest;
+use crate::registry::{Generation, Registry, Source};
+
+pub use loader::{Broken, Candidate, Findings, LoadFailure, Loader};
+pub use report::Report;
+pub use sessions::{Hold, OpenSession};
+
+use hand_over::{HandedOver, hand_over};
+use loaded::{Loaded, Plan, plan};
+use report::{change, short};
+use sessions::Sessions;
+
+/// What is to be reloaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// Everything, by the user's wish: what is unchanged starts anew too.
+    Everything,
+    /// What lies at these paths, because something changed there; unchanged content is passed by.
+    Changed(Vec<PathBuf>),
+}
+
+impl Scope {
+    fn is_everything(&self) -> bool {
+        matches!(self, Self::Everything)
+    }
+}
+
+/// Keeps the registry as the files are.
+pub struct Reloader {
+    registry: Arc<Registry>,
+    loaders: Mutex<Vec<Arc<dyn Loader>>>,
+    sessions: Sessions,
+    /// One transaction at a time.
+    loaded: tokio::sync::Mutex<Vec<Loaded>>,
+}
+
+impl std::fmt::Debug for Reloader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reloader")
+            .field("registry", &self.registry)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A generation that is ready to serve.
+struct Prepared {
+    candidate: Candidate,
+    digest: Option<Digest>,
+    /// Its place in the list, if it replaces something.
+    place: Option<usize>,
+    loader: usize,
+    generation: Arc<dyn Generation>,
+    same: bool,
+}
+
+impl Reloader {
+    /// One that knows of nothing yet.
+    #[must_use]
+    pub fn new(registry: Arc<Registry>) -> Self {
+        Self {
+            registry,
+            loaders: Mutex::default(),
+            sessions: Sessions::default(),
+            loaded: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Takes note of a session, for as long as there is one.
+    pub fn open(&self, session: Weak<dyn OpenSession>) {
+        self.sessions.add(session);
+    }
+
+    /// Adds a loader whose sources were published by somebody else, or could not be loaded: from here on
+    /// they are reloaded here.
+    pub fn take_over(
+        &mut self,
+        loader: Arc<dyn Loader>,
+        published: Vec<Candidate>,
+        failed: Vec<Candidate>,
+    ) {
+        let number = self.add(loader);
+        let loaded = self.loaded.get_mut();
+        for Candidate { source, digest } in published {
+            loaded.push(Loaded::new(number, source, digest));
+        }
+        for Candidate { source, .. } in failed {
+            loaded.push(Loaded::missing(number, source));
+        }
+    }
+
+    /// Adds a loader and loads everything it finds, as one change of the registry. Answers what cannot be
+    /// loaded, and in sentences what is odd.
+    pub async fn load(&self, loader: Arc<dyn Loader>) -> (Vec<LoadFailure>, Vec<String>) {
+        let number = self.add(Arc::clone(&loader));
+        let mut loaded = self.loaded.lock().await;
+        let Findings {
+            candidates,
+            broken,
+            warnings,
+        } = loader.find();
+        let unknown = |broken: Broken| LoadFailure {
+            source: None,
+            message: broken.message,
+        };
+        let mut failures: Vec<LoadFailure> = broken.into_iter().map(unknown).collect();
+        let mut generations = Vec::new();
+        for candidate in candidates {
+            match loader.load(&candidate).await {
+                Ok(generation) => {
+                    let source = generation.source().clone();
+                    loaded.push(Loaded::new(number, source, candidate.digest));
+                    generations.push(generation);
+                }
+                Err(message) => {
+                    loaded.push(Loaded::missing(number, candidate.source.clone()));
+                    failures.push(LoadFailure {
+                        source: Some(candidate.source),
+                        message,
+                    });
+                }
+            }
+        }
+        self.registry.publish_all(generations);
+        (failures, warnings)
+    }
+
+    fn add(&self, loader: Arc<dyn Loader>) -> usize {
+        let mut loaders = self.loaders.lock().unwrap_or_else(PoisonError::into_inner);
+        loaders.push(loader);
+        loaders.len() - 1
+    }
+
+    fn loaders(&self) -> Vec<Arc<dyn Loader>> {
+        let loaders = self.loaders.lock();
+        loaders.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What the user asks for: everything, unless something is going on in a session (R53).
+    ///
+    /// # Errors
+    /// What is going on.
+    pub async fn reload(self: &Arc<Self>) -> Result<Report, Error> {
+        for session in self.sessions.all() {
+            session.may_reload()?;
+        }
+        Ok(self.begin(Scope::Everything).await)
+    }
+
+    /// What whoever watches the files asks for: what lies at these paths. Returns when it serves; that
+    /// may be at the end of a turn.
+    pub async fn changed(self: &Arc<Self>, paths: Vec<PathBuf>) -> Report {
+        self.begin(Scope::Changed(paths)).await
+    }
+
+    /// Runs the transaction beside whoever asks: it is done to its end also when nobody waits any more.
+    async fn begin(self: &Arc<Self>, scope: Scope) -> Report {
+        let reloader = Arc::clone(self);
+        let running = tokio::spawn(async move { reloader.run(scope).await });
+        // A runtime that ends takes the task with it; nothing was changed then, or all was.
+        running.await.unwrap_or_default()
+    }
+
+    /// The transaction. Sessions hear of it by [`Event::ResourcesChanged`].
+    async fn run(&self, scope: Scope) -> Report {
+        let mut loaded = self.loaded.lock().await;
+        let mut report = Report::default();
+        let mut prepared = Vec::new();
+        let mut gone = Vec::new();
+        for (number, loader) in self.loaders().into_iter().enumerate() {
+            let findings = look(&loader).await;
+            let plan = plan(&loaded, number, findings);
+            let task = Task {
+                scope: &scope,
+                number,
+                loader: &loader,
+            };
+            gone.extend(task.missing(&plan, &loaded));
+            task.tell_broken(&plan, &mut loaded, &mut report);
+            task.prepare(plan, &mut loaded, &mut prepared, &mut report).await;
+        }
+        if !prepared.is_empty() || !gone.is_empty() {
+            self.commit(&mut loaded, prepared, gone, &mut report).await;
+        }
+        drop(loaded);
+        if report.says_something() {
+            for session in self.sessions.all() {
+                let changes = report.changes.clone();
+                session.say(Event::ResourcesChanged { changes }).await;
+            }
+        }
+        report
+    }
+
+    /// Makes what was prepared serve, where no handler or tool runs.
+    async fn commit(
+        &self,
+        loaded: &mut Vec<Loaded>,
+        prepared: Vec<Prepared>,
+        gone: Vec<usize>,
+        report: &mut Report,
+    ) {
+        let sessions = self.sessions.all();
+        let _holds = sessions::hold(&sessions).await;
+        let (prepared, mut notes) = self.hand_over(loaded, prepared, report).await;
+        let name = |place: &usize| loaded[*place].source.name.clone();
+        let replaced = prepared.iter().filter_map(|new| new.place.as_ref());
+        let ending: Vec<String> = replaced.chain(&gone).map(name).collect();
+        for session in &sessions {
+            Arc::clone(session).tell_end(ending.clone()).await;
+        }
+        let begun = Instant::now();
+        let generations = prepared.iter().map(|new| Arc::clone(&new.generation));
+        // Also those that are replaced under another name.
+        self.registry.exchange(&ending, generations.collect());
+        tracing::debug!(target: "pliant::reload", took_us = begun.elapsed().as_micros(), "published");
+        let starting: Vec<String> = prepared
+            .iter()
+            .map(|new| new.generation.source().name.clone())
+            .collect();
+        for session in &sessions {
+            Arc::clone(session).tell_start(starting.clone()).await;
+        }
+        for new in prepared {
+            let note = notes.iter().position(|(name, _)| *name == new.generation.source().name);
+            let note = note.map(|at| notes.swap_remove(at).1);
+            report.changes.push(settle(loaded, new, note));
+        }
+        let mut gone = gone;
+        gone.sort_unstable();
+        for place in gone.into_iter().rev() {
+            let old = loaded.remove(place);
+            report.changes.push(SourceChange {
+                from: short(old.digest),
+                ..change(&old.source, SourceOutcome::Removed)
+            });
+        }
+    }
+
+    /// Lets each old generation hand its state to the new one. Where that fails, the old one goes on.
+    async fn hand_over(
+        &self,
+        loaded: &mut [Loaded],
+        prepared: Vec<Prepared>,
+        report: &mut Report,
+    ) -> (Vec<Prepared>, Vec<(String, String)>) {
+        let snapshot = self.registry.snapshot();
+        let (mut ready, mut notes) = (Vec::new(), Vec::new());
+        for new in prepared {
+            let old = new.place.and_then(|place| {
+                let name = &loaded[place].source.name;
+                let mut sources = snapshot.sources().iter();
+                sources.find(|old| old.source().name == *name)
+            });
+            let Some(old) = old else {
+                ready.push(new);
+                continue;
+            };
+            match hand_over(old, &new.generation).await {
+                Ok(HandedOver::Nothing | HandedOver::Taken) => ready.push(new),
+                Ok(HandedOver::Refused(reason)) => {
+                    let name = new.generation.source().name.clone();
+                    notes.push((name, format!("Its state was not taken over: {reason}.")));
+                    ready.push(new);
+                }
+                Err(problem) => {
+                    let (name, kind) = (&new.candidate.source.name, "The version that serves goes on.");
+                    if let Some(place) = new.place {
+                        loaded[place].failed = new.digest;
+                    }
+                    report.changes.push(SourceChange {
+                        to: short(new.digest),
+                        message: Some(format!("\"{name}\" was not reloaded, because {problem}. {kind}")),
+                        ..change(&new.candidate.source, SourceOutcome::Failed)
+                    });
+                }
+            }
+        }
+        (ready, notes)
+    }
+}
+
+/// Notes that it serves, and says so.
+fn settle(loaded: &mut Vec<Loaded>, new: Prepared, note: Option<String>) -> SourceChange {
+    let source = new.generation.source().clone();
+    let (outcome, from, generation) = match new.place {
+        Some(place) => {
+            let known = &mut loaded[place];
+            let outcome = match (known.generation, new.same) {
+                (0, _) => SourceOutcome::Added,
+                (_, true) => SourceOutcome::Restarted,
+                (_, false) => SourceOutcome::Reloaded,
+            };
+            let from = known.digest.filter(|_| known.generation > 0);
+            known.generation += 1;
+            known.digest = new.digest;
+            known.failed = None;
+            known.source = source.clone();
+            (outcome, from, known.generation)
+        }
+        None => {
+            loaded.push(Loaded::new(new.loader, source.clone(), new.digest));
+            (SourceOutcome::Added, None, 1)
+        }
+    };
+    SourceChange {
+        generation: Some(generation),
+        from: short(from),
+        to: short(new.digest),
+        message: note,
+        ..change(&source, outcome)
+    }
+}
+
+/// Looks what a loader finds, on a thread that may wait for the disk.
+async fn look(loader: &Arc<dyn Loader>) -> Findings {
+    let loader = Arc::clone(loader);
+    let found = tokio::task::spawn_blocking(move || loader.find()).await;
+    found.unwrap_or_default()
+}
+
+/// The digest of a source's content, on such a thread.
+async fn digest_of(candidate: &Candidate) -> Option<Digest> {
+    if candidate.digest.is_some() {
+        return candidate.digest;
+    }
+    let path = candidate.source.path.clone()?;
+    let digest = tokio::task::spawn_blocking(move || Digest::of_file(&path)).await;
+    digest.ok()?.ok()
+}
+
+/// The part of a reload that one loader has in it.
+struct Task<'a> {
+    scope: &'a Scope,
+    number: usize,
+    loader: &'a Arc<dyn Loader>,
+}
+
+impl Task<'_> {
+    /// Whether the reload is about this file.
+    fn concerns(&self, path: Option<&Path>) -> bool {
+        match self.scope {
+            Scope::Everything => true,
+            Scope::Changed(paths) => {
+                path.is_some_and(|path| paths.iter().any(|changed| path.starts_with(changed)))
+            }
+        }
+    }
+
+    /// Places of what is gone.
+    fn missing(&self, plan: &Plan, loaded: &[Loaded]) -> Vec<usize> {
+        let gone = plan.gone.iter().copied();
+        gone.filter(|place| self.concerns(loaded[*place].source.path.as_deref()))
+            .collect()
+    }
+
+    /// Says what is there and broken, once for each content.
+    fn tell_broken(&self, plan: &Plan, loaded: &mut [Loaded], report: &mut Report) {
+        for (place, message) in &plan.broken {
+            let known = &mut loaded[*place];
+            let path = known.source.path.clone();
+            if !self.concerns(path.as_deref()) {
+                continue;
+            }
+            let digest = path.and_then(|path| Digest::of_file(&path).ok());
+            if self.scope.is_everything() || known.failed.is_none() || known.failed != digest {
+                known.failed = digest;
+                report.changes.push(SourceChange {
+                    to: short(digest),
+                    message: Some(message.clone()),
+                    ..change(&known.source, SourceOutcome::Failed)
+                });
+            }
+        }
+        for (path, message) in &plan.never {
+            if self.concerns(Some(path)) {
+                let source = Source {
+                    name: path.display().to_string(),
+                    path: Some(path.clone()),
+                    rank: crate::registry::Rank::User,
+                };
+                report.changes.push(SourceChange {
+                    message: Some(message.clone()),
+                    ..change(&source, SourceOutcome::Failed)
+                });
+            }
+        }
+    }
+
+    /// Loads what is new or changed, and at the user's wish everything.
+    async fn prepare(
+        &self,
+        plan: Plan,
+        loaded: &mut [Loaded],
+        prepared: &mut Vec<Prepared>,
+        report: &mut Report,
+    ) {
+        for (candidate, place) in plan.load {
+            let path = candidate.source.path.clone();
+            let replaces_another = place.is_some_and(|place| !loaded[place].is_at_same(&candidate));
+            if !self.concerns(path.as_deref()) && !replaces_another {
+                continue;
+            }
+            let digest = digest_of(&candidate).await;
+            let known = place.map(|place| &mut loaded[place]);
+            let serves = known.as_ref().filter(|known| known.generation > 0);
+            let same = !replaces_another
+                && digest.is_some()
+                && serves.is_some_and(|known| known.digest == digest);
+            if same && !self.scope.is_everything() {
+                continue;
+            }
+            if let Some(known) = known {
+                if self.scope.is_everything() {
+                    known.forget_reloads();
+                } else if known.failed.is_some() && known.failed == digest {
+                    continue;
+                } else if !known.may_reload(Instant::now()) {
+                    report.changes.push(paused(known));
+                    continue;
+                }
+            }
+            match self.loader.load(&candidate).await {
+                Ok(generation) => prepared.push(Prepared {
+                    candidate,
+                    digest,
+                    place,
+                    loader: self.number,
+                    generation,
+                    same,
+                }),
+                Err(message) => {
+                    if let Some(place) = place {
+                        loaded[place].failed = digest;
+                    }
+                    report.changes.push(SourceChange {
+                        from: place.and_then(|place| short(loaded[place].digest)),
+                        to: short(digest),
+                        message: Some(message),
+                        ..change(&candidate.source, SourceOutcome::Failed)
+                    });
+                }
+            }
+        }
+    }
+}
+
+fn paused(known: &Loaded) -> SourceChange {
+    let message = "It changed more than five times within ten seconds, so it is not reloaded by itself for now. /reload loads it.";
+    SourceChange {
+        message: Some(message.to_owned()),
+        ..change(&known.source, SourceOutcome::Failed)
+    }
+}

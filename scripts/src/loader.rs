@@ -1,0 +1,110 @@
+//! Scripts as a loader: which files count, and loading one of them anew when it has changed.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pliant_kernel::digest::Digest;
+use pliant_kernel::registry::{Generation, MakeServices, Rank, Source};
+use pliant_kernel::reload::{Candidate, Findings, Loader};
+use pliant_sdk::host::BoxFuture;
+
+use crate::extension::{Limits, load_extension};
+use crate::script::Script;
+use crate::shipped::shipped_extensions;
+
+/// Finds files of scripts and their places in the load order; what is odd is told in sentences.
+pub type FindScripts = Box<dyn Fn() -> (Vec<(PathBuf, Rank)>, Vec<String>) + Send + Sync>;
+
+/// The scripts of a kernel.
+pub struct Scripts {
+    /// Names of those that ship, without ending.
+    pub shipped: Vec<String>,
+    /// Those that are found.
+    pub found: FindScripts,
+    /// Those that were named.
+    pub named: Vec<PathBuf>,
+    /// What a script is served with while it is loaded.
+    pub services: MakeServices,
+    /// How long a script may take.
+    pub limits: Limits,
+}
+
+impl std::fmt::Debug for Scripts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scripts")
+            .field("shipped", &self.shipped)
+            .field("named", &self.named)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Scripts {
+    fn shipped(&self) -> impl Iterator<Item = Script> {
+        let all = shipped_extensions().into_iter();
+        let wanted = all.filter(|shipped| self.shipped.iter().any(|name| name == shipped.name));
+        wanted.map(Script::from)
+    }
+
+    fn script(&self, source: &Source) -> Result<Script, String> {
+        let shipped = self.shipped().find(|shipped| shipped.name == source.name);
+        match (shipped, &source.path) {
+            (Some(shipped), _) => Ok(shipped),
+            (None, Some(path)) => match Script::read(path, source.rank) {
+                Ok(script) => Ok(Script {
+                    name: source.name.clone(),
+                    ..script
+                }),
+                Err(error) => Err(error.to_string()),
+            },
+            (None, None) => Err(format!("The script {} does not ship any more.", source.name)),
+        }
+    }
+}
+
+/// What of a script is known before it is read.
+fn of_file((path, rank): (PathBuf, Rank)) -> Candidate {
+    let name = path.display().to_string();
+    let path = std::path::absolute(&path).unwrap_or(path);
+    Candidate {
+        digest: Digest::of_file(&path).ok(),
+        source: Source {
+            name,
+            path: Some(path),
+            rank,
+        },
+    }
+}
+
+impl Loader for Scripts {
+    fn find(&self) -> Findings {
+        let (found, warnings) = (self.found)();
+        let shipped = self.shipped().map(|shipped| Candidate {
+            digest: Some(Digest::of(shipped.text.as_bytes())),
+            source: Source {
+                name: shipped.name,
+                path: shipped.path,
+                rank: shipped.rank,
+            },
+        });
+        let named = self.named.iter().map(|path| (path.clone(), Rank::CommandLine));
+        Findings {
+            candidates: shipped.chain(found.into_iter().chain(named).map(of_file)).collect(),
+            warnings,
+            ..Findings::default()
+        }
+    }
+
+    fn load(
+        &self,
+        candidate: &Candidate,
+    ) -> BoxFuture<'static, Result<Arc<dyn Generation>, String>> {
+        let source = &candidate.source;
+        let script = self.script(source);
+        let (services, limits) = ((self.services)(source), self.limits);
+        let name = source.name.clone();
+        Box::pin(async move {
+            let loaded = load_extension(script?, services, limits).await;
+            loaded.map_err(|error| format!("The extension {name} cannot be loaded: {error}"))
+        })
+    }
+}
