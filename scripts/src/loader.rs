@@ -56,7 +56,10 @@ impl Scripts {
                 }),
                 Err(error) => Err(error.to_string()),
             },
-            (None, None) => Err(format!("The script {} does not ship any more.", source.name)),
+            (None, None) => Err(format!(
+                "The script {} does not ship any more.",
+                source.name
+            )),
         }
     }
 }
@@ -86,9 +89,14 @@ impl Loader for Scripts {
                 rank: shipped.rank,
             },
         });
-        let named = self.named.iter().map(|path| (path.clone(), Rank::CommandLine));
+        let named = self
+            .named
+            .iter()
+            .map(|path| (path.clone(), Rank::CommandLine));
         Findings {
-            candidates: shipped.chain(found.into_iter().chain(named).map(of_file)).collect(),
+            candidates: shipped
+                .chain(found.into_iter().chain(named).map(of_file))
+                .collect(),
             warnings,
             ..Findings::default()
         }

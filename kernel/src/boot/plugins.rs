@@ -6,7 +6,9 @@ use std::sync::Arc;
 use pliant_sdk::host::BoxFuture;
 
 use super::KernelOptions;
-use crate::dylib::{FoundPlugin, LoadError, PluginHost, SearchPath, find_plugins, found_at, reopen};
+use crate::dylib::{
+    FoundPlugin, LoadError, PluginHost, SearchPath, find_plugins, found_at, reopen,
+};
 use crate::registry::{Generation, Kind, Rank};
 use crate::reload::{Broken, Candidate, Findings, Loader};
 use crate::session::ToolSelection;
@@ -68,7 +70,9 @@ impl Wanted {
 
     /// Whether a problem is that of a plugin named on the command line.
     pub(super) fn names(&self, problem: &LoadError) -> bool {
-        self.named.iter().any(|path| path.as_path() == problem.path())
+        self.named
+            .iter()
+            .any(|path| path.as_path() == problem.path())
     }
 
     /// A plugin that has nothing but tools nobody wants is not loaded.

@@ -185,6 +185,10 @@ impl Generation for Dylib {
         let (op, payload) = (RStr::from_str(op), RSlice::from_slice(payload));
         catch(|| unreply(loaded.instance.control(op, payload)))?
     }
+
+    fn retire(&self) {
+        self.library.retire();
+    }
 }
 
 /// A panic is reported with its owner's name.

@@ -2,6 +2,7 @@
 //! may take to start, while the load itself goes on beside them: it runs on the blocking threads of
 //! the plugin runtime, never on the caller's.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -23,6 +24,8 @@ pub(super) struct Library {
     pub(super) found: FoundPlugin,
     host: Arc<PluginHost>,
     attempt: Mutex<Option<Arc<Attempt>>>,
+    /// Another one has its place: what its code was created with serves no more.
+    retired: Arc<AtomicBool>,
 }
 
 /// A load that runs or ran. One that takes too long may still end well; who asks later has it then.
@@ -41,7 +44,12 @@ impl Library {
             found,
             host,
             attempt: Mutex::new(None),
+            retired: Arc::default(),
         }
+    }
+
+    pub(super) fn retire(&self) {
+        self.retired.store(true, Ordering::Release);
     }
 
     pub(super) fn runtime(&self) -> &PluginRuntime {
@@ -100,9 +108,10 @@ impl Library {
             deadline: Instant::now() + self.host.runtime.start_limit(),
         });
         let (source, found) = (self.source.clone(), self.found.clone());
+        let retired = Arc::clone(&self.retired);
         let (host, started) = (Arc::clone(&self.host), Arc::clone(&attempt));
         let queued = self.host.runtime.blocking(move || {
-            let outcome = match catch(|| Loaded::start(&source, &found, host)) {
+            let outcome = match catch(|| Loaded::start(&source, &found, host, retired)) {
                 Ok(outcome) => outcome.map(Arc::new),
                 Err(panic) => Err(LoadError::create_failed(&found, panic.to_string())),
             };

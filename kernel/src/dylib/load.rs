@@ -2,6 +2,7 @@
 //! description. The only unsafe code of the kernel.
 #![allow(unsafe_code)]
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -38,7 +39,8 @@ impl Drop for Loaded {
         let instance = Arc::clone(&self.instance);
         let end = move || {
             // A plugin that does not know the operation has nothing to do.
-            let _ = catch(|| instance.control(RStr::from_str(SHUTDOWN), RSlice::from_slice(b"null")));
+            let _ =
+                catch(|| instance.control(RStr::from_str(SHUTDOWN), RSlice::from_slice(b"null")));
             drop(instance);
         };
         // Without threads the instance ends here, with this.
@@ -53,6 +55,7 @@ impl Loaded {
         source: &Source,
         found: &FoundPlugin,
         host: Arc<PluginHost>,
+        retired: Arc<AtomicBool>,
     ) -> Result<Self, LoadError> {
         let begun = Instant::now();
         let copy = host.stage.copy(&found.path)?;
@@ -67,7 +70,8 @@ impl Loaded {
         let instance = Arc::clone(&slot);
         // What the plugin was created with is its own for as long as it is there.
         let services = until(services, move || {
-            instance.get().is_some_and(|it| it.strong_count() == 0)
+            let is_gone = |it: &Weak<InstanceObject>| it.strong_count() == 0;
+            retired.load(Ordering::Acquire) || instance.get().is_some_and(is_gone)
         });
         let host = AbiHost::object(services, Arc::clone(&slot));
         let created = create(module, host, &init).map_err(|cause| {

@@ -118,7 +118,7 @@ impl ModelClient {
             timestamp: request.now_ms,
             ..AssistantMessage::default()
         };
-        let services = target.lend(Arc::new(services));
+        let services = target.lend_to_call(Arc::new(services));
         let caller = StreamCaller {
             events,
             cancel: cancel.clone(),
@@ -280,10 +280,10 @@ impl Target {
         }
     }
 
-    fn lend(&self, services: Arc<dyn Services>) -> Arc<dyn Services> {
+    fn lend_to_call(&self, services: Arc<dyn Services>) -> Arc<dyn Services> {
         match self {
-            Self::Provider(provider) => provider.lend(services),
-            Self::Wire(wire) => wire.lend(services),
+            Self::Provider(provider) => provider.lend_to_call(services),
+            Self::Wire(wire) => wire.lend_to_call(services),
         }
     }
 

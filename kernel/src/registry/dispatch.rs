@@ -201,8 +201,7 @@ impl<'a> Dispatcher<'a> {
         };
         for handler in self.handlers {
             let is_meant = |only: &[String]| only.contains(&handler.source().name);
-            if handler.strikes.load(Ordering::Relaxed) >= STRIKES
-                || !self.only.is_none_or(is_meant)
+            if handler.strikes.load(Ordering::Relaxed) >= STRIKES || !self.only.is_none_or(is_meant)
             {
                 continue;
             }

@@ -33,6 +33,10 @@ pub trait Generation: Send + Sync {
     /// # Errors
     /// `unsupported` for an operation the source does not know.
     fn control(&self, op: &str, payload: &[u8]) -> Result<Vec<u8>, Error>;
+
+    /// It is registered no more: calls under way go on to their end, and whatever else it left running
+    /// is to get nothing more.
+    fn retire(&self) {}
 }
 
 /// Makes the services of a source.

@@ -1,6 +1,8 @@
-//! Services end with what they were lent to (`extensions.md` §6): who keeps them beyond it is told so. A
-//! call in flight holds its generation, so a reload takes nothing away from it.
+//! Services end with what they were lent to (`extensions.md` §6): who keeps them beyond it is told so.
+//! Handlers and commands are lent them until their generation is replaced; a call of a tool that is
+//! under way then goes on to its end, so what it was lent ends with the generation.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use pliant_sdk::Error;
@@ -8,6 +10,21 @@ use pliant_sdk::error::code;
 use pliant_sdk::host::{BoxFuture, ByteStream, Services};
 
 use super::Generation;
+
+/// The time that a generation is registered.
+#[derive(Debug, Default)]
+pub(super) struct Tenure(AtomicBool);
+
+impl Tenure {
+    /// It has been replaced or withdrawn.
+    pub(super) fn end(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    fn has_ended(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
 
 /// Services of a lifetime.
 struct Ending<E> {
@@ -34,6 +51,12 @@ pub(super) fn with_generation(
 ) -> Arc<dyn Services> {
     let generation: Weak<dyn Generation> = Arc::downgrade(generation);
     until(services, move || generation.strong_count() == 0)
+}
+
+/// The services, as long as the generation is registered.
+pub(super) fn with_tenure(services: Arc<dyn Services>, tenure: &Arc<Tenure>) -> Arc<dyn Services> {
+    let tenure = Arc::clone(tenure);
+    until(services, move || tenure.has_ended())
 }
 
 impl<E: Fn() -> bool> Ending<E> {

@@ -26,7 +26,7 @@ pub use generation::{Contribution, Generation, InProcess, Kind, MakeServices, Ra
 pub use hook::{BUS_PREFIX, HandlerSpec, HookPoint};
 pub(crate) use lifetime::until;
 pub use patience::{Grace, Patience};
-pub use snapshot::{Registered, Snapshot};
+pub use snapshot::{Registered, Served, Snapshot};
 
 /// Keeps something made from a snapshot, and lets go of it when that has been replaced: a generation
 /// ends when nothing holds it any more.
@@ -108,7 +108,7 @@ impl Registry {
         watchers.push(watcher);
     }
 
-    fn change(&self, edit: impl FnOnce(&mut Vec<Arc<dyn Generation>>)) {
+    fn change(&self, edit: impl FnOnce(&mut Vec<Served>)) {
         let replaced = self.replace(edit);
         // Outside the lock: this may end a generation, and its code may change the registry then.
         drop(replaced);
@@ -119,33 +119,36 @@ impl Registry {
         }
     }
 
-    fn replace(
-        &self,
-        edit: impl FnOnce(&mut Vec<Arc<dyn Generation>>),
-    ) -> Vec<Arc<dyn Generation>> {
+    fn replace(&self, edit: impl FnOnce(&mut Vec<Served>)) -> Vec<Served> {
         let _one_writer = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.current.load_full();
         let before = old.sources().to_vec();
         let mut sources = before.clone();
         edit(&mut sources);
-        self.current
-            .store(Arc::new(Snapshot::build(old.number() + 1, sources)));
+        let next = Snapshot::build(old.number() + 1, sources);
+        let stays = |old: &Served| next.sources().iter().any(|new| new.is(old));
+        let over = before.iter().filter(|old| !stays(old));
+        let over: Vec<Served> = over.cloned().collect();
+        self.current.store(Arc::new(next));
+        over.iter().for_each(Served::end);
         before
     }
 }
 
 /// Puts a generation where an earlier one of its source stood, or where its rank belongs.
-fn place(sources: &mut Vec<Arc<dyn Generation>>, generation: Arc<dyn Generation>) {
+fn place(sources: &mut Vec<Served>, generation: Arc<dyn Generation>) {
     let Source { name, rank, .. } = generation.source();
     let old = sources.iter().position(|old| old.source().name == *name);
     match old {
-        Some(index) if sources[index].source().rank == *rank => sources[index] = generation,
+        Some(index) if sources[index].source().rank == *rank => {
+            sources[index] = Served::new(generation);
+        }
         _ => {
             if let Some(index) = old {
                 sources.remove(index);
             }
             let at = sources.partition_point(|other| other.source().rank <= *rank);
-            sources.insert(at, generation);
+            sources.insert(at, Served::new(generation));
         }
     }
 }

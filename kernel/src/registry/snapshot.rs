@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 
 use super::generation::{Contribution, Generation, Kind, Rank, Source};
 use super::hook::{BUS_PREFIX, HandlerSpec, HookPoint};
-use super::lifetime::with_generation;
+use super::lifetime::{Tenure, with_generation, with_tenure};
 
 /// A registered thing and the generation that runs it.
 pub struct Registered<S> {
@@ -27,6 +27,7 @@ pub struct Registered<S> {
     pub spec: S,
     id: u32,
     generation: Arc<dyn Generation>,
+    tenure: Arc<Tenure>,
     /// Failures in a row, where these are counted.
     pub(super) strikes: AtomicU32,
 }
@@ -47,9 +48,16 @@ impl<S> Registered<S> {
         self.generation.source()
     }
 
-    /// Lends services to the code of this: they end when its generation does.
+    /// Lends services to the code of this: they end when its generation is replaced or withdrawn.
     #[must_use]
     pub fn lend(&self, services: Arc<dyn Services>) -> Arc<dyn Services> {
+        with_tenure(services, &self.tenure)
+    }
+
+    /// Lends services to a call that goes on to its end also when its generation is replaced meanwhile:
+    /// they end when nothing runs any more.
+    #[must_use]
+    pub fn lend_to_call(&self, services: Arc<dyn Services>) -> Arc<dyn Services> {
         with_generation(services, &self.generation)
     }
 
@@ -92,11 +100,57 @@ impl<S> Registered<S> {
     }
 }
 
+/// A generation, for as long as it is registered.
+#[derive(Clone)]
+pub struct Served {
+    generation: Arc<dyn Generation>,
+    tenure: Arc<Tenure>,
+}
+
+impl Served {
+    pub(super) fn new(generation: Arc<dyn Generation>) -> Self {
+        Self {
+            generation,
+            tenure: Arc::default(),
+        }
+    }
+
+    /// The generation, also beyond that.
+    #[must_use]
+    pub fn generation(&self) -> &Arc<dyn Generation> {
+        &self.generation
+    }
+
+    /// It is registered no more.
+    pub(super) fn end(&self) {
+        self.tenure.end();
+        self.generation.retire();
+    }
+
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.tenure, &other.tenure)
+    }
+}
+
+impl std::ops::Deref for Served {
+    type Target = dyn Generation;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.generation
+    }
+}
+
+impl fmt::Debug for Served {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Served").field(self.source()).finish()
+    }
+}
+
 /// Everything registered at one moment.
 #[derive(Default)]
 pub struct Snapshot {
     number: u64,
-    sources: Vec<Arc<dyn Generation>>,
+    sources: Vec<Served>,
     tools: IndexMap<String, Arc<Registered<ToolSpec>>>,
     wires: HashMap<String, Arc<Registered<()>>>,
     providers: IndexMap<String, Arc<Registered<ProviderSpec>>>,
@@ -122,7 +176,7 @@ impl fmt::Debug for Snapshot {
 impl Snapshot {
     /// Applies the precedence rules to sources in load order.
     #[must_use]
-    pub fn build(number: u64, sources: Vec<Arc<dyn Generation>>) -> Self {
+    pub fn build(number: u64, sources: Vec<Served>) -> Self {
         let mut snapshot = Self {
             number,
             ..Self::default()
@@ -179,7 +233,7 @@ impl Snapshot {
 
     /// All sources in load order.
     #[must_use]
-    pub fn sources(&self) -> &[Arc<dyn Generation>] {
+    pub fn sources(&self) -> &[Served] {
         &self.sources
     }
 
@@ -261,7 +315,7 @@ impl Snapshot {
     }
 
     /// A handler that nobody will ever call is a mistake its author should hear of.
-    fn note_unknown_event(&mut self, generation: &Arc<dyn Generation>, item: &Contribution) {
+    fn note_unknown_event(&mut self, generation: &Served, item: &Contribution) {
         if !HookPoint::is_known(&item.name) && !item.name.starts_with(BUS_PREFIX) {
             let (event, source) = (&item.name, &generation.source().name);
             self.diagnostics.push(format!(
@@ -271,12 +325,7 @@ impl Snapshot {
     }
 
     /// As [`replace`], but of what ships with pliant none hides another's models.
-    fn add_provider(
-        &mut self,
-        generation: &Arc<dyn Generation>,
-        item: &Contribution,
-        spec: ProviderSpec,
-    ) {
+    fn add_provider(&mut self, generation: &Served, item: &Contribution, spec: ProviderSpec) {
         let is_built_in = |source: &Source| source.rank == Rank::BuiltIn;
         let known = self.providers.get(&item.name).map(|known| known.source());
         if is_built_in(generation.source())
@@ -294,7 +343,7 @@ impl Snapshot {
 
     /// Inside one source a later registration replaces; between sources the first wins, and any wins
     /// over what ships with pliant (G9).
-    fn add_tools(&mut self, generation: &Arc<dyn Generation>) {
+    fn add_tools(&mut self, generation: &Served) {
         let mut own: IndexMap<String, Arc<Registered<ToolSpec>>> = IndexMap::new();
         for item in generation
             .contributions()
@@ -333,7 +382,7 @@ impl Snapshot {
     }
 
     /// The first declaration of a name holds (`extensions.md` §4.12).
-    fn add_flag(&mut self, generation: &Arc<dyn Generation>, item: &Contribution) {
+    fn add_flag(&mut self, generation: &Served, item: &Contribution) {
         let Some(spec) = self.spec::<FlagSpec>(generation, item) else {
             return;
         };
@@ -357,11 +406,7 @@ impl Snapshot {
             .insert(name.clone(), registered(generation, item, spec));
     }
 
-    fn spec<S: DeserializeOwned>(
-        &mut self,
-        generation: &Arc<dyn Generation>,
-        item: &Contribution,
-    ) -> Option<S> {
+    fn spec<S: DeserializeOwned>(&mut self, generation: &Served, item: &Contribution) -> Option<S> {
         match S::deserialize(&item.spec) {
             Ok(spec) => Some(spec),
             Err(error) => {
@@ -383,7 +428,7 @@ fn yields(one: &Source, other: &Source) -> bool {
 /// The last registration replaces, and anything replaces what is built in (`extensions.md` §4.12).
 fn replace<S>(
     all: &mut IndexMap<String, Arc<Registered<S>>>,
-    generation: &Arc<dyn Generation>,
+    generation: &Served,
     item: &Contribution,
     spec: S,
 ) {
@@ -393,15 +438,12 @@ fn replace<S>(
     }
 }
 
-fn registered<S>(
-    generation: &Arc<dyn Generation>,
-    item: &Contribution,
-    spec: S,
-) -> Arc<Registered<S>> {
+fn registered<S>(generation: &Served, item: &Contribution, spec: S) -> Arc<Registered<S>> {
     Arc::new(Registered {
         spec,
         id: item.id,
-        generation: Arc::clone(generation),
+        generation: Arc::clone(&generation.generation),
+        tenure: Arc::clone(&generation.tenure),
         strikes: AtomicU32::new(0),
     })
 }

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pliant_sdk::{Error, catch};
 use pliant_sdk::error::code;
 use pliant_sdk::state::{EXPORT, IMPORT, Imported, LARGEST, QUIESCE, RESUME};
+use pliant_sdk::{Error, catch};
 
 use crate::registry::Generation;
 

@@ -132,7 +132,11 @@ pub(super) fn plan(loaded: &[Loaded], loader: usize, findings: Findings) -> Plan
         }
     }
     let stays = |place: usize| {
-        is_kept(place) || plan.load.iter().any(|(_, replaced)| *replaced == Some(place))
+        is_kept(place)
+            || plan
+                .load
+                .iter()
+                .any(|(_, replaced)| *replaced == Some(place))
     };
     let gone: Vec<usize> = own()
         .map(|(place, _)| place)

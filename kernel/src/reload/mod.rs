@@ -197,7 +197,8 @@ impl Reloader {
             };
             gone.extend(task.missing(&plan, &loaded));
             task.tell_broken(&plan, &mut loaded, &mut report);
-            task.prepare(plan, &mut loaded, &mut prepared, &mut report).await;
+            task.prepare(plan, &mut loaded, &mut prepared, &mut report)
+                .await;
         }
         if !prepared.is_empty() || !gone.is_empty() {
             self.commit(&mut loaded, prepared, gone, &mut report).await;
@@ -242,7 +243,9 @@ impl Reloader {
             Arc::clone(session).tell_start(starting.clone()).await;
         }
         for new in prepared {
-            let note = notes.iter().position(|(name, _)| *name == new.generation.source().name);
+            let note = notes
+                .iter()
+                .position(|(name, _)| *name == new.generation.source().name);
             let note = note.map(|at| notes.swap_remove(at).1);
             report.changes.push(settle(loaded, new, note));
         }
@@ -276,7 +279,7 @@ impl Reloader {
                 ready.push(new);
                 continue;
             };
-            match hand_over(old, &new.generation).await {
+            match hand_over(old.generation(), &new.generation).await {
                 Ok(HandedOver::Nothing | HandedOver::Taken) => ready.push(new),
                 Ok(HandedOver::Refused(reason)) => {
                     let name = new.generation.source().name.clone();
@@ -284,13 +287,18 @@ impl Reloader {
                     ready.push(new);
                 }
                 Err(problem) => {
-                    let (name, kind) = (&new.candidate.source.name, "The version that serves goes on.");
+                    let (name, kind) = (
+                        &new.candidate.source.name,
+                        "The version that serves goes on.",
+                    );
                     if let Some(place) = new.place {
                         loaded[place].failed = new.digest;
                     }
                     report.changes.push(SourceChange {
                         to: short(new.digest),
-                        message: Some(format!("\"{name}\" was not reloaded, because {problem}. {kind}")),
+                        message: Some(format!(
+                            "\"{name}\" was not reloaded, because {problem}. {kind}"
+                        )),
                         ..change(&new.candidate.source, SourceOutcome::Failed)
                     });
                 }

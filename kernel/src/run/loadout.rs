@@ -278,7 +278,10 @@ impl RegisteredTool {
     }
 
     fn host(&self, scope: CallScope) -> Host {
-        Host::from_shared(self.tool.lend((self.services)(self.tool.source(), scope)))
+        Host::from_shared(
+            self.tool
+                .lend_to_call((self.services)(self.tool.source(), scope)),
+        )
     }
 }
 

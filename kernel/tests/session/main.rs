@@ -24,6 +24,7 @@ mod previews;
 mod prompt;
 mod provider_hooks;
 mod reading;
+mod reload;
 mod replacement;
 mod requests;
 mod services;

@@ -174,6 +174,7 @@ async fn open(url: &str, settings: Value, plugins: Vec<Plugin>) -> Scene {
         session,
         script: Script::default(),
         registry: Arc::clone(kernel.registry()),
+        kernel,
         dir,
     }
 }

@@ -210,6 +210,7 @@ impl Said {
 }
 
 pub struct Scene {
+    pub kernel: Kernel,
     pub session: Session,
     pub events: Subscription,
     pub script: Script,
@@ -248,6 +249,7 @@ pub async fn scene_with(script: Script, plugin: Plugin, settings: Value) -> Scen
         events,
         script,
         registry: Arc::clone(kernel.registry()),
+        kernel,
         dir,
     }
 }

@@ -154,6 +154,9 @@ mod tests {
             "the state has version 1, and version 2 is understood"
         );
         let reason = import(br#"{"version":2,"state":{}}"#).unwrap();
-        assert!(reason.starts_with("the state has another shape: "), "{reason}");
+        assert!(
+            reason.starts_with("the state has another shape: "),
+            "{reason}"
+        );
     }
 }
