@@ -65,7 +65,10 @@ const MODULES: &[(&str, &[&str])] = &[
     ("settings", &["textfile", "jsonfile"]),
     ("trust", &["settings", "jsonfile"]),
     ("watch", &["digest"]),
-    ("host", &["registry", "settings", "environment"]),
+    (
+        "host",
+        &["registry", "settings", "environment", "digest", "jsonfile"],
+    ),
     ("dylib", &["registry", "host", "settings", "digest"]),
     ("resources", &["registry", "textfile", "settings"]),
     (

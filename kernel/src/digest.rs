@@ -22,8 +22,12 @@ impl Digest {
     /// Of a file, which is read piece by piece.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When it cannot be read, or is none: a pipe would wait for its writer.
     pub fn of_file(path: &Path) -> io::Result<Self> {
+        if !std::fs::metadata(path)?.is_file() {
+            let message = "it is not a regular file";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
         let mut file = File::open(path)?;
         let mut context = ring::digest::Context::new(&ring::digest::SHA256);
         let mut piece = vec![0; PIECE];

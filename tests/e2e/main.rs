@@ -13,6 +13,7 @@ mod messages;
 mod model_server;
 mod plugins;
 mod prompt;
+mod reload;
 mod repair;
 mod requests;
 mod resources;

@@ -56,14 +56,15 @@ pub(super) fn host_services(
             credentials.key(&provider, &env.unwrap_or_default()).await
         })
     };
-    Arc::new(HostServices::new(
+    let services = HostServices::new(
         Arc::clone(settings),
         options.environment.clone(),
         options.cwd.clone(),
         keys,
         Box::new(key),
         Box::new(flag),
-    ))
+    );
+    Arc::new(services.keeping_state_in(options.agent_dir.join("state")))
 }
 
 /// A key goes into requests of wires, and of the source that registered the provider.

@@ -10,6 +10,7 @@ mod files;
 mod home;
 mod http;
 mod process;
+mod store;
 pub mod ui;
 
 use std::path::{Path, PathBuf};
@@ -66,6 +67,7 @@ pub struct HostServices {
     key: KeyLookup,
     flag: FlagLookup,
     running: Arc<Running>,
+    store: Option<store::Store>,
 }
 
 /// Counts the processes that somebody still listens to.
@@ -138,6 +140,16 @@ impl HostServices {
             key,
             flag,
             running: Arc::default(),
+            store: None,
+        }
+    }
+
+    /// Lets sources keep things in this folder, which is made when one does.
+    #[must_use]
+    pub fn keeping_state_in(self, folder: PathBuf) -> Self {
+        Self {
+            store: Some(store::Store::new(folder)),
+            ..self
         }
     }
 
@@ -211,10 +223,12 @@ struct PathPayload {
 }
 
 /// The names answered by `host.services`.
-const SERVICES: [&str; 15] = [
+const SERVICES: [&str; 17] = [
     "log.write",
     "config.get",
     "flag.get",
+    "state.get",
+    "state.put",
     "http.request",
     "http.stream",
     "exec.run",
@@ -294,6 +308,13 @@ impl Bound {
         Ok((self.host.flag)(&self.source, name))
     }
 
+    fn store(&self, service: &str) -> Result<&store::Store, Error> {
+        self.host.store.as_ref().ok_or_else(|| {
+            let message = format!("{service} has no place to keep things in this program.");
+            Error::new(code::UNAVAILABLE, message)
+        })
+    }
+
     async fn sleep(&self, payload: &[u8]) -> Result<Value, Error> {
         let request: Value = serde_json::from_slice(payload)?;
         let ms = request.get("ms").and_then(Value::as_u64);
@@ -319,6 +340,8 @@ impl Bound {
         let json = match service {
             "config.get" => self.config(&payload)?,
             "flag.get" => self.flag(&payload)?,
+            "state.get" => self.store(service)?.get(&self.source, &payload).await?,
+            "state.put" => self.store(service)?.put(&self.source, &payload).await?,
             "time.sleep" => self.sleep(&payload).await?,
             "fs.stat" => {
                 let (path, _) = self.path(&payload)?;

@@ -356,6 +356,25 @@ impl Host {
         self.call("config.get", &json!({"key": key})).await
     }
 
+    /// What this plugin has kept under a key (`state.get`), also in an earlier process; null when
+    /// nothing.
+    ///
+    /// # Errors
+    /// `unavailable` in a program that keeps nothing; when the file cannot be read.
+    pub async fn state(&self, key: &str) -> Result<Value, Error> {
+        self.call("state.get", &json!({"key": key})).await
+    }
+
+    /// Keeps a value under a key (`state.put`), for as long as the user's directory is there; null takes
+    /// it away. It is in the file when this returns. A megabyte of JSON is the most for all keys.
+    ///
+    /// # Errors
+    /// As [`Host::state`], and when there is too much.
+    pub async fn keep_state(&self, key: &str, value: &Value) -> Result<(), Error> {
+        let payload = json!({"key": key, "value": value});
+        self.call::<Value>("state.put", &payload).await.map(drop)
+    }
+
     /// Runs blocking work on the kernel's blocking pool and waits for it. If the waiting future is
     /// dropped the work still ends by itself; long loops should look at `cancelled()`.
     ///

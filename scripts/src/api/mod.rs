@@ -15,6 +15,7 @@ mod log;
 mod model;
 mod provider;
 mod register;
+mod state;
 mod text;
 mod time;
 mod ui;
@@ -29,10 +30,11 @@ use crate::call::{ScriptResult, fail};
 use crate::convert;
 use crate::engine::MAX_STRING;
 
-const GROUPS: [fn(&mut Engine); 13] = [
+const GROUPS: [fn(&mut Engine); 14] = [
     register::install,
     ctx::install,
     flag::install,
+    state::install,
     ui::install,
     provider::install,
     model::install,
