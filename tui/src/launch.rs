@@ -312,9 +312,11 @@ pub async fn publish_scripts(
 fn scripts(kernel: &Kernel, asked: &Options) -> anyhow::Result<Scripts> {
     let all_shipped = shipped_extensions();
     let mut shipped: Vec<String> = Vec::new();
+    let mut folders = Vec::new();
     let found: FindScripts = match asked.no_extensions {
         true => Box::new(|| (Vec::new(), Vec::new())),
         false => {
+            folders = kernel.extension_folders();
             shipped.extend(all_shipped.iter().map(|shipped| shipped.name.to_owned()));
             Box::new(kernel.extension_finder("rhai"))
         }
@@ -334,6 +336,7 @@ fn scripts(kernel: &Kernel, asked: &Options) -> anyhow::Result<Scripts> {
     Ok(Scripts {
         shipped,
         found,
+        folders,
         named,
         services: Arc::new(move |source| host.for_source(source, None)),
         limits,

@@ -12,6 +12,7 @@ mod runtime;
 mod select;
 mod services;
 mod sessions;
+mod watching;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -26,6 +27,7 @@ pub use open::{OpenError, OpenOptions, SessionChoice, WhenHeld};
 pub use replace::Forked;
 pub use runtime::Runtime;
 pub use sessions::{NoSession, SessionFolders};
+pub use watching::Watching;
 
 use plugins::{Plugins, Wanted};
 use services::{host_services, model_asker, plugin_host};
@@ -174,12 +176,13 @@ impl Kernel {
         let credentials = Arc::new(credentials.with_keys(&options.keys));
         let wanted = Wanted::of(&options);
         let found = wanted.find();
-        let mut failures = Vec::new();
+        let (mut failures, mut broken) = (Vec::new(), Vec::new());
         for problem in found.problems {
             if wanted.names(&problem) {
                 return Err(problem.into());
             }
             failures.push(problem.to_string());
+            broken.push(problem.path().to_owned());
         }
         let (found, tools) = (found.plugins, found.tools);
 
@@ -207,7 +210,7 @@ impl Kernel {
             }
         }
         let plugins = Arc::new(Plugins::new(wanted, plugin_host));
-        reloader.take_over(plugins, opened, failed);
+        reloader.take_over(plugins, opened, failed, &broken);
 
         let catalog = Catalog::new(
             Arc::clone(&registry),

@@ -14,7 +14,7 @@ mod manifest;
 mod runtime;
 mod stage;
 
-pub use find::{SearchPath, find_plugins, found_at};
+pub use find::{PLUGIN_PREFIX, SearchPath, find_plugins, found_at};
 pub use generation::{PluginHost, open, reopen};
 pub use manifest::{FoundPlugin, LoadError, Manifest, Provided};
 pub use runtime::PluginRuntime;
