@@ -15,6 +15,7 @@ mod snapshot;
 mod stopwatch;
 #[cfg(test)]
 pub(crate) mod testing;
+mod vitals;
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -27,6 +28,7 @@ pub use hook::{BUS_PREFIX, HandlerSpec, HookPoint};
 pub(crate) use lifetime::until;
 pub use patience::{Grace, Patience};
 pub use snapshot::{Registered, Served, Snapshot};
+pub use vitals::Vitals;
 
 /// Keeps something made from a snapshot, and lets go of it when that has been replaced: a generation
 /// ends when nothing holds it any more.
