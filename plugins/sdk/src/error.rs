@@ -46,6 +46,8 @@ pub mod code {
     pub const CONVERSATION_UNKNOWN: &str = "conversation.unknown";
     /// The session or generation that the call belonged to has ended.
     pub const STALE: &str = "stale";
+    /// The plugin takes no calls at present: it panicked too often, it hangs, or it could not be loaded.
+    pub const FAULTY: &str = "faulty";
     /// Anything else.
     pub const FAILED: &str = "failed";
 }
