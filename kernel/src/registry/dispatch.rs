@@ -225,6 +225,10 @@ impl<'a> Dispatcher<'a> {
             Some(_) => FAILED_AGAIN,
         };
         strikes.store(STRIKES, Ordering::Relaxed);
+        // That its owner takes no calls at all was told instead.
+        if handler.fault().is_some() {
+            return;
+        }
         let left_out = format!("{why} and is left out here until the extension is loaded again");
         self.unusable(handler, Error::failed(left_out));
     }
