@@ -8,6 +8,7 @@ mod compaction;
 mod export;
 mod guide;
 mod held;
+mod isolation;
 mod line;
 mod messages;
 mod model_server;

@@ -32,7 +32,7 @@ pub use watching::Watching;
 use plugins::{Plugins, Wanted};
 use services::{host_services, model_asker, plugin_host};
 
-use crate::dylib::{LoadError, open};
+use crate::dylib::{HostProgram, LoadError, open};
 use crate::environment::Environment;
 use crate::host::HostServices;
 use crate::host::ui::{HostUi, NoUi};
@@ -61,6 +61,12 @@ pub struct KernelOptions {
     pub no_extensions: bool,
     /// Plugins named on the command line.
     pub plugins: Vec<PathBuf>,
+    /// What is started for plugins in processes of their own: a program that calls
+    /// [`dylib::serve`](crate::dylib::serve) then. Without it there are no such processes, and plugins
+    /// are not tried out before they are loaded.
+    pub plugin_host: Option<HostProgram>,
+    /// All plugins that do not ship run in processes of their own.
+    pub isolate: bool,
     /// Which tools; plugins whose tools are not wanted are not loaded.
     pub tools: ToolSelection,
     /// Which skills and prompt templates.
@@ -101,6 +107,8 @@ impl KernelOptions {
             no_context_files: false,
             no_extensions: false,
             plugins: Vec::new(),
+            plugin_host: None,
+            isolate: false,
             tools: ToolSelection::default(),
             resources: ResourceOptions::default(),
             environment: Environment::default(),

@@ -5,6 +5,9 @@
 //! never unloaded: it only becomes unreachable.
 
 mod blocks;
+#[cfg(unix)]
+mod child;
+mod described;
 mod find;
 mod generation;
 mod glue;
@@ -14,6 +17,8 @@ mod manifest;
 mod runtime;
 mod stage;
 
+#[cfg(unix)]
+pub use child::{ChildLimits, HostProgram, serve};
 pub use find::{PLUGIN_PREFIX, SearchPath, find_plugins, found_at};
 pub use generation::{PluginHost, open, reopen};
 pub use manifest::{FoundPlugin, LoadError, Manifest, Provided};

@@ -61,6 +61,11 @@ impl PluginRuntime {
         Ok(())
     }
 
+    /// The threads, for work that is no plugin's code.
+    pub(super) fn threads(&self) -> Result<Handle, Error> {
+        self.handle().cloned().ok_or_else(no_threads)
+    }
+
     fn handle(&self) -> Option<&Handle> {
         let start = || {
             let mut builder = Builder::new_multi_thread();

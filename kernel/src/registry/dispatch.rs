@@ -219,11 +219,16 @@ impl<'a> Dispatcher<'a> {
             None => return strikes.store(0, Ordering::Relaxed),
             Some(failure) if failure.error.is(code::PANIC) => PANICKED,
             Some(failure) if self.callers.is_given_up(&failure) => return,
+            Some(failure) if failure.error.is(code::FAULTY) => return,
             Some(_) if !self.point.is_frequent() => return,
             Some(_) if strikes.fetch_add(1, Ordering::Relaxed) + 1 < STRIKES => return,
             Some(_) => FAILED_AGAIN,
         };
         strikes.store(STRIKES, Ordering::Relaxed);
+        // That its owner takes no calls at all was told instead.
+        if handler.fault().is_some() {
+            return;
+        }
         let left_out = format!("{why} and is left out here until the extension is loaded again");
         self.unusable(handler, Error::failed(left_out));
     }
@@ -282,14 +287,22 @@ impl<'a> Dispatcher<'a> {
         self.handlers
     }
 
-    /// Calls one of them; its failure is reported. After an abort it hears how things ended: it is not
-    /// told that nobody wants its answer, and has the grace for it.
+    /// Calls one of them; its failure is reported. One whose owner takes no calls is a failure that was
+    /// reported when that began. After an abort it hears how things ended: it is not told that nobody
+    /// wants its answer, and has the grace for it.
     pub(crate) async fn call(
         &self,
         handler: &Registered<HandlerSpec>,
         payload: Vec<u8>,
     ) -> Result<Value, HandlerFailure> {
         let event = self.point.name();
+        if let Some(error) = handler.fault() {
+            return Err(HandlerFailure {
+                source: handler.source().clone(),
+                event: event.into(),
+                error,
+            });
+        }
         let finishes =
             self.point.outlasts_an_abort() || self.callers.patience.cancel.is_cancelled();
         let (caller, on_abort) = match finishes {
@@ -543,6 +556,37 @@ mod tests {
         }
         assert_eq!(calls.load(Ordering::Relaxed), 1);
         assert_eq!(texts(&reports).len(), 2);
+    }
+
+    #[tokio::test]
+    async fn handlers_of_a_source_that_takes_no_calls_are_passed_by_and_its_gates_are_shut() {
+        // plugin-abi §6, G5
+        let panics = |_: Value, _: CallCtx| async { std::panic::resume_unwind(Box::new("boom")) };
+        let gates = [HookPoint::ToolCall, HookPoint::UserBash];
+        let plugin = gates.iter().fold(Plugin::new(), |plugin, gate| {
+            plugin.on_event(gate.name(), panics)
+        });
+        let snapshot = registered(plugin.on_event("agent_end", one_more));
+        let reports = Reports::default();
+        let dispatch = async |point| {
+            let callers = callers(&reports, CancellationToken::new());
+            let dispatcher = Dispatcher::new(&snapshot, point, callers).unwrap();
+            let take = |_: &mut (), _| Ok(ControlFlow::Continue(()));
+            dispatcher.each(&mut (), |()| Value::Null, take).await
+        };
+        for _ in 0..3 {
+            dispatch(HookPoint::ToolCall).await.unwrap_err();
+        }
+        assert_eq!(reports.take().len(), 3);
+        for gate in gates {
+            let failure = dispatch(gate).await.unwrap_err();
+            assert!(failure.error.is(code::FAULTY), "{failure:?}");
+        }
+        dispatch(HookPoint::AgentEnd).await.unwrap();
+        let callers = callers(&reports, CancellationToken::new());
+        let dispatcher = Dispatcher::new(&snapshot, HookPoint::AgentEnd, callers).unwrap();
+        dispatcher.notify(&Value::Null).await;
+        assert_eq!(texts(&reports), [""; 0]);
     }
 
     #[tokio::test]

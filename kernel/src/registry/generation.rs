@@ -12,6 +12,8 @@ use pliant_sdk::plugin::{Invocation, Plugin};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::vitals::Vitals;
+
 /// One load of one source. Calls in flight hold it alive; it is dropped when the last one ends.
 pub trait Generation: Send + Sync {
     /// Who this is.
@@ -37,6 +39,17 @@ pub trait Generation: Send + Sync {
     /// It is registered no more: calls under way go on to their end, and whatever else it left running
     /// is to get nothing more.
     fn retire(&self) {}
+
+    /// Why it takes no calls at present, with what to do: it is quarantined, hangs, or could not be
+    /// loaded. Asked before each call of a handler, so it looks at what is known and at nothing else.
+    fn fault(&self) -> Option<Error> {
+        None
+    }
+
+    /// How it is doing.
+    fn vitals(&self) -> Vitals {
+        Vitals::default()
+    }
 }
 
 /// Makes the services of a source.

@@ -11,10 +11,13 @@ mod generation;
 mod hook;
 mod lifetime;
 mod patience;
+mod quarantine;
 mod snapshot;
 mod stopwatch;
 #[cfg(test)]
 pub(crate) mod testing;
+mod vitals;
+mod watch;
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -27,19 +30,17 @@ pub use hook::{BUS_PREFIX, HandlerSpec, HookPoint};
 pub(crate) use lifetime::until;
 pub use patience::{Grace, Patience};
 pub use snapshot::{Registered, Served, Snapshot};
+pub use vitals::Vitals;
+pub use watch::Watcher;
 
-/// Keeps something made from a snapshot, and lets go of it when that has been replaced: a generation
-/// ends when nothing holds it any more.
-pub trait Watcher: Send + Sync {
-    /// Another snapshot is in force.
-    fn registry_changed(&self);
-}
+use quarantine::Quarantine;
+use watch::Watchers;
 
 /// The registry: a swap of immutable snapshots.
 pub struct Registry {
     current: ArcSwap<Snapshot>,
     writing: Mutex<()>,
-    watchers: Mutex<Vec<Weak<dyn Watcher>>>,
+    watchers: Arc<Watchers>,
 }
 
 impl std::fmt::Debug for Registry {
@@ -55,7 +56,7 @@ impl Default for Registry {
         Self {
             current: ArcSwap::from_pointee(Snapshot::default()),
             writing: Mutex::new(()),
-            watchers: Mutex::default(),
+            watchers: Arc::default(),
         }
     }
 }
@@ -82,7 +83,9 @@ impl Registry {
     /// Publishes several generations as one change: nobody sees some without the others.
     pub fn publish_all(&self, generations: Vec<Arc<dyn Generation>>) {
         self.change(|sources| {
-            generations.into_iter().for_each(|new| place(sources, new));
+            generations
+                .into_iter()
+                .for_each(|new| place(sources, self.watched(new)));
         });
     }
 
@@ -92,7 +95,9 @@ impl Registry {
             let stays = |name: &String| generations.iter().any(|new| new.source().name == *name);
             let goes = |name: &String| withdrawn.contains(name) && !stays(name);
             sources.retain(|old| !goes(&old.source().name));
-            generations.into_iter().for_each(|new| place(sources, new));
+            generations
+                .into_iter()
+                .for_each(|new| place(sources, self.watched(new)));
         });
     }
 
@@ -101,22 +106,21 @@ impl Registry {
         self.change(|sources| sources.retain(|generation| generation.source().name != name));
     }
 
-    /// Tells `watcher` of every change, for as long as there is one.
+    /// Tells `watcher` of every change and of sources that stop working, for as long as there is one.
     pub fn watch(&self, watcher: Weak<dyn Watcher>) {
-        let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
-        watchers.retain(|watcher| watcher.strong_count() > 0);
-        watchers.push(watcher);
+        self.watchers.add(watcher);
+    }
+
+    /// Every generation comes in here, so every one is watched.
+    fn watched(&self, generation: Arc<dyn Generation>) -> Arc<dyn Generation> {
+        Quarantine::around(generation, &self.watchers)
     }
 
     fn change(&self, edit: impl FnOnce(&mut Vec<Served>)) {
         let replaced = self.replace(edit);
         // Outside the lock: this may end a generation, and its code may change the registry then.
         drop(replaced);
-        let watchers = self.watchers.lock();
-        let watchers = watchers.unwrap_or_else(PoisonError::into_inner).clone();
-        for watcher in watchers.iter().filter_map(Weak::upgrade) {
-            watcher.registry_changed();
-        }
+        self.watchers.changed();
     }
 
     fn replace(&self, edit: impl FnOnce(&mut Vec<Served>)) -> Vec<Served> {

@@ -61,6 +61,12 @@ impl<S> Registered<S> {
         with_generation(services, &self.generation)
     }
 
+    /// Why its owner takes no calls at present. Whoever calls all the same is answered with that.
+    #[must_use]
+    pub fn fault(&self) -> Option<Error> {
+        self.generation.fault()
+    }
+
     /// Runs an operation; JSON in and out as bytes.
     pub fn invoke_bytes(
         &self,
@@ -647,8 +653,8 @@ mod tests {
         }
         let of = |label, rank| source(label, rank, Plugin::new().provider(Service(label)));
         let labels = |sources: Vec<Arc<dyn Generation>>| {
-            let sources = sources.into_iter().map(Served::new).collect();
-            let snapshot = Snapshot::build(1, sources);
+            let sources = sources.into_iter().map(Served::new);
+            let snapshot = Snapshot::build(1, sources.collect());
             let known = snapshot.provider_sources("s");
             known.map(|p| p.spec.label.clone()).collect::<Vec<_>>()
         };

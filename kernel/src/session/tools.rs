@@ -9,7 +9,7 @@ use pliant_sdk::session::ToolInfo;
 
 use super::active::BranchTools;
 use super::{Session, Shared, lock};
-use crate::registry::Watcher;
+use crate::registry::{HandlerFailure, Watcher};
 use crate::run::Loadout;
 use crate::tree::SessionTree;
 
@@ -46,6 +46,10 @@ impl Watcher for Shared {
         let outdated = lock(&self.state).loadout.take_if(is_outdated);
         // Outside the lock: this may end a generation, whose code runs then.
         drop(outdated);
+    }
+
+    fn source_failed(&self, failure: &HandlerFailure) {
+        lock(&self.reports).push(failure.clone());
     }
 }
 

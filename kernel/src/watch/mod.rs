@@ -10,7 +10,7 @@ mod quiet;
 mod roots;
 mod thread;
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;
 
 use std::io;

@@ -34,6 +34,8 @@ pub mod code {
     pub const CANCELLED: &str = "cancelled";
     /// A time limit passed.
     pub const TIMEOUT: &str = "timeout";
+    /// The process that the plugin runs in is gone.
+    pub const CRASHED: &str = "crashed";
     /// The plugin panicked.
     pub const PANIC: &str = "panic";
     /// The thing asked for was not found.
@@ -46,6 +48,8 @@ pub mod code {
     pub const CONVERSATION_UNKNOWN: &str = "conversation.unknown";
     /// The session or generation that the call belonged to has ended.
     pub const STALE: &str = "stale";
+    /// The plugin takes no calls at present: it panicked too often, it hangs, or it could not be loaded.
+    pub const FAULTY: &str = "faulty";
     /// Anything else.
     pub const FAILED: &str = "failed";
 }

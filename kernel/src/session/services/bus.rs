@@ -34,7 +34,8 @@ async fn emit(session: &Arc<Shared>, channel: &str, data: &Value) {
     let lender = OfChannel { session, channel };
     let callers = Callers::new(&lender, session.patience(CancellationToken::new()));
     let payload = data.to_string().into_bytes();
-    for handler in snapshot.handlers(&name) {
+    let handlers = snapshot.handlers(&name).iter();
+    for handler in handlers.filter(|handler| handler.fault().is_none()) {
         // The failure was reported; the next one hears of the data all the same.
         let _ = callers.call(handler, "bus", &name, payload.clone()).await;
     }
