@@ -3,7 +3,9 @@
 
 mod builder;
 mod commands;
+mod developing;
 mod gatekeeper;
+mod inventory;
 mod open;
 mod plugins;
 mod project;
@@ -22,8 +24,11 @@ use thiserror::Error as ThisError;
 
 pub use builder::{BuildError, Builder};
 pub use commands::{Scope, SlashCommand, SlashSource, SourceInfo};
+pub use developing::Developing;
 pub use gatekeeper::has_gatekeeper;
+pub use inventory::{Item, check_plugin, inventory};
 pub use open::{OpenError, OpenOptions, SessionChoice, WhenHeld};
+pub use plugins::DISABLED;
 pub use replace::Forked;
 pub use runtime::Runtime;
 pub use sessions::{NoSession, SessionFolders};
@@ -32,6 +37,7 @@ pub use watching::Watching;
 use plugins::{Plugins, Wanted};
 use services::{host_services, model_asker, plugin_host};
 
+use crate::dev::Crate;
 use crate::dylib::{HostProgram, LoadError, open};
 use crate::environment::Environment;
 use crate::host::HostServices;
@@ -61,6 +67,9 @@ pub struct KernelOptions {
     pub no_extensions: bool,
     /// Plugins named on the command line.
     pub plugins: Vec<PathBuf>,
+    /// Plugins that are being written: their libraries are loaded like those of the command line, and not
+    /// missed where they are not there yet.
+    pub dev: Vec<Crate>,
     /// What is started for plugins in processes of their own: a program that calls
     /// [`dylib::serve`](crate::dylib::serve) then. Without it there are no such processes, and plugins
     /// are not tried out before they are loaded.
@@ -107,6 +116,7 @@ impl KernelOptions {
             no_context_files: false,
             no_extensions: false,
             plugins: Vec::new(),
+            dev: Vec::new(),
             plugin_host: None,
             isolate: false,
             tools: ToolSelection::default(),
@@ -182,14 +192,17 @@ impl Kernel {
             Credentials::load(&options.agent_dir, &custom, given, &options.environment);
         warnings.extend(problem);
         let credentials = Arc::new(credentials.with_keys(&options.keys));
-        let wanted = Wanted::of(&options);
+        let wanted = Wanted::of(&options, &settings);
         let found = wanted.find();
         let (mut failures, mut broken) = (Vec::new(), Vec::new());
         for problem in found.problems {
             if wanted.names(&problem) {
                 return Err(problem.into());
             }
-            failures.push(problem.to_string());
+            match wanted.develops(problem.path()) {
+                true => warnings.push(problem.to_string()),
+                false => failures.push(problem.to_string()),
+            }
             broken.push(problem.path().to_owned());
         }
         let (found, tools) = (found.plugins, found.tools);
@@ -200,7 +213,8 @@ impl Kernel {
         let mut reloader = Reloader::new(Arc::clone(&registry));
         let (mut opened, mut failed) = (Vec::new(), Vec::new());
         for plugin in found {
-            let named = plugin.rank == Rank::CommandLine;
+            let is_developed = wanted.develops(&plugin.path);
+            let named = plugin.rank == Rank::CommandLine && !is_developed;
             let candidate = Candidate {
                 source: plugin.source(),
                 digest: None,
@@ -212,7 +226,10 @@ impl Kernel {
                 }
                 Err(error) if named => return Err(error.into()),
                 Err(error) => {
-                    failures.push(error.to_string());
+                    match is_developed {
+                        true => warnings.push(error.to_string()),
+                        false => failures.push(error.to_string()),
+                    }
                     failed.push(candidate);
                 }
             }
