@@ -88,6 +88,8 @@ pub mod dylib;
 
 pub mod reload;
 
+pub mod watch;
+
 pub mod models;
 
 pub mod host;
