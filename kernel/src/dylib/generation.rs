@@ -17,9 +17,10 @@ use super::glue::AbiCall;
 use super::library::Library;
 use super::load::Loaded;
 use super::manifest::{FoundPlugin, LoadError, Manifest, Provided};
+use super::pulse::Pulse;
 use super::runtime::PluginRuntime;
 use super::stage::Stage;
-use crate::registry::{Contribution, Generation, Kind, MakeServices, Source};
+use crate::registry::{Contribution, Generation, Kind, MakeServices, Source, Vitals};
 
 /// What every plugin of a process shares.
 pub struct PluginHost {
@@ -55,6 +56,7 @@ pub fn open(found: FoundPlugin, host: &Arc<PluginHost>) -> Result<Arc<dyn Genera
     };
     Ok(Arc::new(Dylib {
         library,
+        pulse: Arc::default(),
         lazy,
         contributions,
     }))
@@ -79,6 +81,7 @@ pub async fn reopen(
     Ok(Arc::new(Dylib {
         contributions: loaded.contributions.clone(),
         library,
+        pulse: Arc::default(),
         lazy: false,
     }))
 }
@@ -108,6 +111,7 @@ fn promise((index, provided): (usize, &Provided)) -> Contribution {
 
 struct Dylib {
     library: Arc<Library>,
+    pulse: Arc<Pulse>,
     lazy: bool,
     /// As declared, or as promised if the library is lazy.
     contributions: Vec<Contribution>,
@@ -159,7 +163,8 @@ impl Generation for Dylib {
     ) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
         let (library, lazy) = (Arc::clone(&self.library), self.lazy);
         let name = self.library.source.name.clone();
-        let running = self.library.runtime().run(async move {
+        let runtime = self.library.runtime();
+        let running = runtime.run_call(&self.pulse, async move {
             let loaded = library.load().await;
             let loaded = loaded.map_err(|error| Error::failed(error.to_string()))?;
             let id = if lazy {
@@ -175,6 +180,17 @@ impl Generation for Dylib {
             invoke(loaded, id, call).await
         });
         Box::pin(async move { running.await.map_err(|error| named(error, &name)) })
+    }
+
+    fn fault(&self) -> Option<Error> {
+        self.pulse.fault(&self.library.source.name)
+    }
+
+    fn vitals(&self) -> Vitals {
+        Vitals {
+            isolation: Some("none".to_owned()),
+            ..Vitals::default()
+        }
     }
 
     fn control(&self, op: &str, payload: &[u8]) -> Result<Vec<u8>, Error> {

@@ -11,11 +11,15 @@ mod glue;
 mod library;
 mod load;
 mod manifest;
+mod pulse;
 mod runtime;
 mod stage;
+mod task;
+mod workers;
 
 pub use find::{SearchPath, find_plugins, found_at};
 pub use generation::{PluginHost, open, reopen};
 pub use manifest::{FoundPlugin, LoadError, Manifest, Provided};
 pub use runtime::PluginRuntime;
 pub use stage::Stage;
+pub use task::PluginTask;
