@@ -143,7 +143,8 @@ async fn invoke(
         payload: RVec::from(payload),
         ctx: AbiCall::object(ctx.caller(), services, Arc::clone(&loaded.slot), id),
     };
-    let running = catch(|| loaded.instance.invoke(call))?;
+    let instance = loaded.instance()?;
+    let running = catch(|| instance.invoke(call))?;
     unreply(running.await)
 }
 
@@ -199,7 +200,8 @@ impl Generation for Dylib {
             return Err(Error::unsupported(&format!("the operation \"{op}\"")));
         };
         let (op, payload) = (RStr::from_str(op), RSlice::from_slice(payload));
-        catch(|| unreply(loaded.instance.control(op, payload)))?
+        let instance = loaded.instance()?;
+        catch(|| unreply(instance.control(op, payload)))?
     }
 
     fn retire(&self) {

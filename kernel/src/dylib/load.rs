@@ -15,6 +15,7 @@ use pliant_sdk::state::SHUTDOWN;
 use pliant_sdk::{Error, catch};
 use serde_json::Value;
 
+use super::endings::Endings;
 use super::generation::PluginHost;
 use super::glue::{AbiHost, InstanceSlot};
 use super::manifest::{FoundPlugin, LoadError, Manifest, read_manifest};
@@ -23,32 +24,34 @@ use crate::registry::{Contribution, Kind, Source, until};
 
 /// A plugin that runs.
 pub(super) struct Loaded {
-    pub(super) instance: Arc<InstanceObject>,
+    /// There until it ends.
+    instance: Option<Arc<InstanceObject>>,
     pub(super) slot: InstanceSlot,
     pub(super) contributions: Vec<Contribution>,
-    /// For its end; weak, because what its code holds may outlast everything else.
-    host: Weak<PluginHost>,
+    endings: Endings,
 }
 
 impl Drop for Loaded {
     /// Its last call has ended: it is told so and ends, on a thread that it may hold.
     fn drop(&mut self) {
-        let Some(host) = self.host.upgrade() else {
+        let Some(instance) = self.instance.take() else {
             return;
         };
-        let instance = Arc::clone(&self.instance);
-        let end = move || {
+        self.endings.begin(move || {
             // A plugin that does not know the operation has nothing to do.
             let _ =
                 catch(|| instance.control(RStr::from_str(SHUTDOWN), RSlice::from_slice(b"null")));
             drop(instance);
-        };
-        // Without threads the instance ends here, with this.
-        let _ = host.runtime.blocking(end);
+        });
     }
 }
 
 impl Loaded {
+    /// Its code.
+    pub(super) fn instance(&self) -> Result<&InstanceObject, Error> {
+        self.instance.as_deref().ok_or_else(Error::cancelled)
+    }
+
     /// Loads a private copy of the library and creates its instance. Runs the plugin's code, so it
     /// may never return; what the process shares is let go of before.
     pub(super) fn start(
@@ -60,7 +63,7 @@ impl Loaded {
         let begun = Instant::now();
         let copy = host.stage.copy(&found.path)?;
         let services = (host.services)(source);
-        let of_host = Arc::downgrade(&host);
+        let endings = host.runtime.endings();
         let init = serde_json::to_vec(&(host.init)(&source.name)).unwrap_or_default();
         drop(host);
         let copied = Instant::now();
@@ -101,10 +104,10 @@ impl Loaded {
             "loaded"
         );
         Ok(Self {
-            instance,
+            instance: Some(instance),
             slot,
             contributions,
-            host: of_host,
+            endings,
         })
     }
 }

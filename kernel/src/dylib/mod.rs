@@ -5,6 +5,7 @@
 //! never unloaded: it only becomes unreachable.
 
 mod blocks;
+mod endings;
 mod find;
 mod generation;
 mod glue;

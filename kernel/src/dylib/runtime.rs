@@ -11,6 +11,7 @@ use std::time::Duration;
 use pliant_sdk::Error;
 use tokio::runtime::{Builder, Runtime};
 
+use super::endings::Endings;
 use super::pulse::Pulse;
 use super::task::{PluginTask, Task};
 use super::workers::Workers;
@@ -19,6 +20,7 @@ use super::workers::Workers;
 pub struct PluginRuntime {
     parts: OnceLock<Option<Parts>>,
     start_limit: Duration,
+    endings: Endings,
 }
 
 struct Parts {
@@ -47,7 +49,13 @@ impl PluginRuntime {
         Self {
             parts: OnceLock::new(),
             start_limit,
+            endings: Endings::default(),
         }
+    }
+
+    /// Where plugins end.
+    pub(super) fn endings(&self) -> Endings {
+        self.endings.clone()
     }
 
     pub(super) fn start_limit(&self) -> Duration {
@@ -107,8 +115,9 @@ fn no_threads() -> Error {
 }
 
 impl Drop for PluginRuntime {
-    /// Does not wait for a plugin that never returns.
+    /// Waits a moment for plugins that are ending, and not for calls that never return.
     fn drop(&mut self) {
+        self.endings.wait();
         if let Some(Some(Parts { driver, workers })) = self.parts.take() {
             workers.close();
             driver.shutdown_background();
