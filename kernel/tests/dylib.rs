@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use pliant_kernel::dylib::{LoadError, PluginHost, PluginRuntime, Stage, found_at, open};
+use pliant_kernel::dylib::{
+    ChildLimits, LoadError, PluginHost, PluginRuntime, Stage, found_at, open,
+};
 use pliant_kernel::registry::{Generation, Rank};
 use pliant_kernel::{Kernel, KernelOptions};
 use pliant_sdk::host::{BoxFuture, ByteStream, Host, Services};
@@ -99,6 +101,9 @@ impl Lab {
                 }
                 json!({})
             }),
+            program: None,
+            isolates: Box::new(|_| false),
+            limits: Box::new(|_| ChildLimits::default()),
         };
         Self {
             folder,

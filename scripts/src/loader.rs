@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pliant_kernel::digest::Digest;
 use pliant_kernel::registry::{Generation, MakeServices, Rank, Source};
 use pliant_kernel::reload::{Candidate, Findings, Loader};
+use pliant_kernel::watch::{Class, Only, Place};
 use pliant_sdk::host::BoxFuture;
 
 use crate::extension::{Limits, load_extension};
@@ -21,6 +22,8 @@ pub struct Scripts {
     pub shipped: Vec<String>,
     /// Those that are found.
     pub found: FindScripts,
+    /// Where some may be found later, absolute.
+    pub folders: Vec<PathBuf>,
     /// Those that were named.
     pub named: Vec<PathBuf>,
     /// What a script is served with while it is loaded.
@@ -100,6 +103,24 @@ impl Loader for Scripts {
             warnings,
             ..Findings::default()
         }
+    }
+
+    fn places(&self) -> Vec<Place> {
+        let in_folder = |folder: &PathBuf| Place {
+            directory: folder.clone(),
+            recursive: true,
+            class: Class::Script,
+            only: Only::All,
+        };
+        let folders = self.folders.iter().map(in_folder);
+        let Findings { candidates, .. } = self.find();
+        let files = candidates
+            .into_iter()
+            .filter_map(|candidate| candidate.source.path);
+        let outside =
+            files.filter(|file| !self.folders.iter().any(|folder| file.starts_with(folder)));
+        let files = outside.filter_map(|file| Place::file(&file, Class::Script));
+        folders.chain(files).collect()
     }
 
     fn load(

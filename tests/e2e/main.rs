@@ -9,6 +9,7 @@ mod export;
 mod faults;
 mod guide;
 mod held;
+mod isolation;
 mod line;
 mod messages;
 mod model_server;

@@ -47,6 +47,7 @@ fn a_script_that_was_edited_serves_after_a_reload_in_the_same_conversation() {
     let home = TempHome::with_model(&server);
     let file = home.write_agent("extensions/word.rhai", tool("first"));
     let mut rpc = home.rpc();
+    rpc.state();
     rpc.turn("go");
     fs::write(&file, tool("second")).expect("written");
     let answer = rpc.ok(json!({"type": "reload"}));
@@ -78,11 +79,13 @@ fn a_library_that_was_built_anew_serves_after_a_reload() {
     // plugin-abi §5, §13: "same path replaced"
     let server = ModelServer::start([]);
     let home = TempHome::with_model(&server);
+    home.settings(json!({"plugins": {"hotReload": false}}));
     let hello = fixture_plugin("hello");
     let name = hello.file_name().expect("a name").to_string_lossy();
     let path = format!("plugins/{}", name.replace("hello", "pliant_x"));
     let library = home.write_agent(&path, fs::read(&hello).expect("built"));
     let mut rpc = home.rpc();
+    rpc.state();
     let commands = |answer: Value| answer["commands"].to_string();
     let answer = rpc.ok(json!({"type": "get_commands"}));
     assert!(!commands(answer).contains("\"calls\""));
@@ -117,6 +120,7 @@ fn nothing_is_reloaded_while_a_run_is_active() {
     let home = TempHome::with_model(&server);
     home.shell("mkfifo gate").run().success();
     let mut rpc = home.rpc();
+    rpc.state();
     rpc.ok(json!({"type": "prompt", "message": "go"}));
     rpc.event("tool_execution_start");
     let error = rpc.error(json!({"type": "reload"}));
@@ -124,4 +128,57 @@ fn nothing_is_reloaded_while_a_run_is_active() {
     rpc.ok(json!({"type": "abort"}));
     rpc.end();
     drop(server);
+}
+
+#[test]
+fn a_script_that_is_saved_is_live_without_anybody_asking() {
+    // plugin-abi §10, resources §12.2
+    let server = ModelServer::start([]);
+    let home = TempHome::with_model(&server);
+    let mut rpc = home.rpc();
+    rpc.state();
+    let changed = |rpc: &mut pliant_tests::rpc::Rpc| {
+        let event = rpc.event("resources_changed");
+        outcomes(&event)
+    };
+    // The folder comes with the file.
+    let file = home.write_agent("extensions/word.rhai", tool("first"));
+    assert_eq!(changed(&mut rpc), ["word.rhai added"]);
+    fs::write(&file, "register_tool(").expect("written");
+    assert_eq!(changed(&mut rpc), ["word.rhai failed"]);
+    fs::write(&file, tool("second")).expect("written");
+    assert_eq!(changed(&mut rpc), ["word.rhai reloaded"]);
+    fs::remove_file(&file).expect("removed");
+    assert_eq!(changed(&mut rpc), ["word.rhai removed"]);
+    rpc.end();
+    drop(server);
+}
+
+#[test]
+fn a_library_that_is_built_is_live_without_anybody_asking_and_a_user_may_want_none_of_it() {
+    // plugin-abi §10
+    for is_wanted in [true, false] {
+        let server = ModelServer::start([]);
+        let home = TempHome::with_model(&server);
+        home.settings(json!({"plugins": {"hotReload": is_wanted}}));
+        let hello = fixture_plugin("hello");
+        let name = hello.file_name().expect("a name").to_string_lossy();
+        let path = format!("plugins/{}", name.replace("hello", "pliant_x"));
+        let library = home.write_agent(&path, fs::read(&hello).expect("built"));
+        let mut rpc = home.rpc();
+        rpc.state();
+        fs::remove_file(&library).expect("removed");
+        fs::copy(fixture_plugin("calls"), &library).expect("copied");
+        if is_wanted {
+            assert_eq!(
+                outcomes(&rpc.event("resources_changed")),
+                ["calls reloaded"]
+            );
+        } else {
+            let answer = rpc.ok(json!({"type": "reload"}));
+            assert!(has(&answer, "calls reloaded"), "{answer}");
+        }
+        rpc.end();
+        drop(server);
+    }
 }

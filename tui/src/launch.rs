@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use pliant_kernel::dylib::HostProgram;
 use pliant_kernel::environment::Environment;
 use pliant_kernel::registry::Rank;
 use pliant_kernel::reload::LoadFailure;
@@ -25,6 +26,9 @@ use crate::prompt_input::{from_home, prompts};
 use crate::resume;
 use crate::stdout::{self, Claimed};
 use crate::{say, trust};
+
+/// The first word of a process that runs a plugin: nobody types it.
+pub const PLUGIN_HOST: &str = "__plugin-host";
 
 /// Runs what was asked for and answers the exit status.
 ///
@@ -154,6 +158,11 @@ fn kernel_options(asked: &Options, mode: Mode) -> anyhow::Result<KernelOptions> 
     }
     options.trust = trust::policy(asked, mode);
     options.program = std::env::current_exe().ok();
+    options.plugin_host = options.program.clone().map(|program| HostProgram {
+        program,
+        args: vec![PLUGIN_HOST.into()],
+    });
+    options.isolate = asked.isolate;
     let libraries = asked.extension.iter().filter(|path| is_library(path));
     options.plugins = asked.plugin.iter().chain(libraries).cloned().collect();
     options.session_dir = asked.session_dir.as_deref().map(from_home);
@@ -312,9 +321,11 @@ pub async fn publish_scripts(
 fn scripts(kernel: &Kernel, asked: &Options) -> anyhow::Result<Scripts> {
     let all_shipped = shipped_extensions();
     let mut shipped: Vec<String> = Vec::new();
+    let mut folders = Vec::new();
     let found: FindScripts = match asked.no_extensions {
         true => Box::new(|| (Vec::new(), Vec::new())),
         false => {
+            folders = kernel.extension_folders();
             shipped.extend(all_shipped.iter().map(|shipped| shipped.name.to_owned()));
             Box::new(kernel.extension_finder("rhai"))
         }
@@ -334,6 +345,7 @@ fn scripts(kernel: &Kernel, asked: &Options) -> anyhow::Result<Scripts> {
     Ok(Scripts {
         shipped,
         found,
+        folders,
         named,
         services: Arc::new(move |source| host.for_source(source, None)),
         limits,

@@ -23,6 +23,12 @@ use anyhow::Context;
 use commands::Asked;
 
 fn main() -> ExitCode {
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|word| word == launch::PLUGIN_HOST)
+    {
+        std::process::exit(pliant_kernel::dylib::serve().into());
+    }
     ExitCode::from(status(commands::asked().and_then(perform)))
 }
 

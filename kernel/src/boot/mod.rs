@@ -12,6 +12,7 @@ mod runtime;
 mod select;
 mod services;
 mod sessions;
+mod watching;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -26,11 +27,12 @@ pub use open::{OpenError, OpenOptions, SessionChoice, WhenHeld};
 pub use replace::Forked;
 pub use runtime::Runtime;
 pub use sessions::{NoSession, SessionFolders};
+pub use watching::Watching;
 
 use plugins::{Plugins, Wanted};
 use services::{host_services, model_asker, plugin_host};
 
-use crate::dylib::{LoadError, open};
+use crate::dylib::{HostProgram, LoadError, open};
 use crate::environment::Environment;
 use crate::host::HostServices;
 use crate::host::ui::{HostUi, NoUi};
@@ -59,6 +61,12 @@ pub struct KernelOptions {
     pub no_extensions: bool,
     /// Plugins named on the command line.
     pub plugins: Vec<PathBuf>,
+    /// What is started for plugins in processes of their own: a program that calls
+    /// [`dylib::serve`](crate::dylib::serve) then. Without it there are no such processes, and plugins
+    /// are not tried out before they are loaded.
+    pub plugin_host: Option<HostProgram>,
+    /// All plugins that do not ship run in processes of their own.
+    pub isolate: bool,
     /// Which tools; plugins whose tools are not wanted are not loaded.
     pub tools: ToolSelection,
     /// Which skills and prompt templates.
@@ -99,6 +107,8 @@ impl KernelOptions {
             no_context_files: false,
             no_extensions: false,
             plugins: Vec::new(),
+            plugin_host: None,
+            isolate: false,
             tools: ToolSelection::default(),
             resources: ResourceOptions::default(),
             environment: Environment::default(),
@@ -174,12 +184,13 @@ impl Kernel {
         let credentials = Arc::new(credentials.with_keys(&options.keys));
         let wanted = Wanted::of(&options);
         let found = wanted.find();
-        let mut failures = Vec::new();
+        let (mut failures, mut broken) = (Vec::new(), Vec::new());
         for problem in found.problems {
             if wanted.names(&problem) {
                 return Err(problem.into());
             }
             failures.push(problem.to_string());
+            broken.push(problem.path().to_owned());
         }
         let (found, tools) = (found.plugins, found.tools);
 
@@ -207,7 +218,7 @@ impl Kernel {
             }
         }
         let plugins = Arc::new(Plugins::new(wanted, plugin_host));
-        reloader.take_over(plugins, opened, failed);
+        reloader.take_over(plugins, opened, failed, &broken);
 
         let catalog = Catalog::new(
             Arc::clone(&registry),

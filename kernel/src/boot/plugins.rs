@@ -1,5 +1,6 @@
 //! Native plugins as a loader: which files count, and opening them again when they have changed.
 
+use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -7,11 +8,12 @@ use pliant_sdk::host::BoxFuture;
 
 use super::KernelOptions;
 use crate::dylib::{
-    FoundPlugin, LoadError, PluginHost, SearchPath, find_plugins, found_at, reopen,
+    FoundPlugin, LoadError, PLUGIN_PREFIX, PluginHost, SearchPath, find_plugins, found_at, reopen,
 };
 use crate::registry::{Generation, Kind, Rank};
 use crate::reload::{Broken, Candidate, Findings, Loader};
 use crate::session::ToolSelection;
+use crate::watch::{Class, Only, Place};
 
 /// Which plugins are wanted.
 pub(super) struct Wanted {
@@ -112,6 +114,21 @@ impl Loader for Plugins {
             broken: problems.into_iter().map(broken).collect(),
             warnings: Vec::new(),
         }
+    }
+
+    fn places(&self) -> Vec<Place> {
+        let searched = self.wanted.search.directories().map(|directory| Place {
+            directory: directory.to_owned(),
+            recursive: false,
+            class: Class::Library,
+            only: Only::Names {
+                prefix: format!("{DLL_PREFIX}{PLUGIN_PREFIX}"),
+                suffix: DLL_SUFFIX.to_owned(),
+            },
+        });
+        let named = self.wanted.named.iter();
+        let named = named.filter_map(|path| Place::file(path, Class::Library));
+        searched.chain(named).collect()
     }
 
     fn load(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Kernel, KernelOptions};
 use crate::registry::Rank;
 use crate::resources::{ResourceOptions, extension_files};
-use crate::settings::Settings;
+use crate::settings::{PROJECT_DIR, Settings};
 use crate::trust;
 
 /// The settings of the user, or those that were given.
@@ -95,6 +95,16 @@ impl Kernel {
             let lists = settings.lists("extensions", options.home.as_deref());
             extension_files(ending, &lists, &options, &agent_dir, &cwd)
         }
+    }
+
+    /// The folders in which those files are found.
+    #[must_use]
+    pub fn extension_folders(&self) -> Vec<PathBuf> {
+        let of_project = self
+            .trusted_project()
+            .map(|cwd| cwd.join(PROJECT_DIR).join("extensions"));
+        let of_user = self.options.agent_dir.join("extensions");
+        of_project.into_iter().chain([of_user]).collect()
     }
 
     /// The project whose files count, if it is trusted.

@@ -11,7 +11,7 @@ use crate::models::ModelWish;
 use crate::session::Session;
 use crate::tree::{self, EntryId, Position, TreeError};
 
-use super::{Forked, Kernel, OpenError, OpenOptions, SessionChoice};
+use super::{Forked, Kernel, OpenError, OpenOptions, SessionChoice, Watching};
 
 /// A kernel and its current session. Replacements happen one after another; each ends the subscriptions
 /// of the session before, and [`super::KernelOptions::opened`] hears of the next one.
@@ -23,6 +23,7 @@ pub struct Runtime {
     options: OpenOptions,
     /// Whether the last session was ended; held while one takes the place of another.
     over: tokio::sync::Mutex<bool>,
+    watching: Mutex<Option<Watching>>,
 }
 
 impl Runtime {
@@ -34,7 +35,15 @@ impl Runtime {
             current: Mutex::new(session),
             options,
             over: tokio::sync::Mutex::default(),
+            watching: Mutex::default(),
         }
+    }
+
+    /// Reloads plugins and scripts whose files change, from now on until the end. What comes of it is an
+    /// event of the session.
+    pub fn watch(&self) {
+        let watching = self.kernel.watch();
+        *self.watching.lock().unwrap_or_else(PoisonError::into_inner) = Some(watching);
     }
 
     /// The kernel.
@@ -144,6 +153,12 @@ impl Runtime {
     pub async fn close(&self) {
         let mut over = self.over.lock().await;
         *over = true;
+        drop(
+            self.watching
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
         self.session().close("quit").await;
     }
 

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use pliant_sdk::host::{BoxFuture, Host};
 use pliant_sdk::plugin::CallCtx;
 use pliant_sdk::{Error, Model};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::KernelOptions;
-use crate::dylib::{FoundPlugin, PluginHost, PluginRuntime, Stage};
+use crate::dylib::{ChildLimits, FoundPlugin, PluginHost, PluginRuntime, Stage};
 use crate::host::{HostServices, KeyRequest};
 use crate::models::{Credentials, ModelAsker};
-use crate::registry::{FlagValues, Kind, Registry, Snapshot};
+use crate::registry::{FlagValues, Kind, Rank, Registry, Snapshot};
 use crate::settings::Settings;
 
 /// The services of this process, with the keys that the plugins found and the user's files name.
@@ -87,6 +88,7 @@ pub(super) fn plugin_host(
     settings: &Arc<Settings>,
     host: &Arc<HostServices>,
 ) -> PluginHost {
+    let (of_isolation, of_limits) = (Arc::clone(settings), Arc::clone(settings));
     let (host, settings) = (Arc::clone(host), Arc::clone(settings));
     let shown = |path: &PathBuf| path.to_string_lossy().into_owned();
     let (cwd, agent_dir) = (shown(&options.cwd), shown(&options.agent_dir));
@@ -101,7 +103,35 @@ pub(super) fn plugin_host(
             let own = settings.get("pluginSettings").get(name);
             json!({"cwd": cwd, "agentDir": agent_dir, "settings": own})
         }),
+        program: options.plugin_host.clone(),
+        isolates: isolates(options, &of_isolation),
+        limits: Box::new(move |name| {
+            let own = of_limits.get("plugins.limits").get(name);
+            own.and_then(|own| ChildLimits::deserialize(own).ok())
+                .unwrap_or_default()
+        }),
     }
+}
+
+/// Which plugins run in processes of their own: as the settings say, else as the command line says of all
+/// that do not ship, else as the plugin wishes.
+fn isolates(
+    options: &KernelOptions,
+    settings: &Arc<Settings>,
+) -> Box<dyn Fn(&FoundPlugin) -> bool + Send + Sync> {
+    let (settings, all) = (Arc::clone(settings), options.isolate);
+    Box::new(move |plugin| {
+        let name = &plugin.manifest.name;
+        match settings
+            .get("plugins.isolation")
+            .get(name)
+            .and_then(Value::as_str)
+        {
+            Some(said) => said == "process",
+            None if all => plugin.rank != Rank::BuiltIn,
+            None => plugin.manifest.isolation == "process",
+        }
+    })
 }
 
 /// Asks a provider for its models by its operation `models`.

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use super::manifest::{FoundPlugin, LoadError, read_manifest};
 use crate::registry::Rank;
 
+/// What the file names of plugins begin with, behind what those of all libraries do.
+pub const PLUGIN_PREFIX: &str = "pliant_";
+
 /// Directories to search, in order.
 #[derive(Debug, Clone, Default)]
 pub struct SearchPath {
@@ -96,7 +99,7 @@ fn libraries(directory: &Path) -> Vec<PathBuf> {
             .and_then(|name| name.to_str())
             .unwrap_or_default();
         name.strip_prefix(DLL_PREFIX)
-            .is_some_and(|rest| rest.starts_with("pliant_") && rest.ends_with(DLL_SUFFIX))
+            .is_some_and(|rest| rest.starts_with(PLUGIN_PREFIX) && rest.ends_with(DLL_SUFFIX))
     };
     let mut paths: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))

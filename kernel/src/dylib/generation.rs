@@ -13,6 +13,7 @@ use pliant_sdk::plugin::Invocation;
 use pliant_sdk::{Error, catch};
 use serde_json::{Value, json};
 
+use super::child::{ChildLimits, HostProgram, Isolated};
 use super::glue::AbiCall;
 use super::library::Library;
 use super::load::Loaded;
@@ -32,6 +33,12 @@ pub struct PluginHost {
     pub services: MakeServices,
     /// What a plugin of that name is created with ([`pliant_sdk::Init`]).
     pub init: Box<dyn Fn(&str) -> Value + Send + Sync>,
+    /// Runs plugins in processes of their own, and tries them out in one.
+    pub program: Option<HostProgram>,
+    /// Whether a plugin is to run in a process of its own.
+    pub isolates: Box<dyn Fn(&FoundPlugin) -> bool + Send + Sync>,
+    /// What the process of a plugin of that name may use.
+    pub limits: Box<dyn Fn(&str) -> ChildLimits + Send + Sync>,
 }
 
 impl fmt::Debug for PluginHost {
@@ -46,6 +53,9 @@ impl fmt::Debug for PluginHost {
 /// # Errors
 /// When it is loaded now and cannot be.
 pub fn open(found: FoundPlugin, host: &Arc<PluginHost>) -> Result<Arc<dyn Generation>, LoadError> {
+    if (host.isolates)(&found) {
+        return Ok(Arc::new(Isolated::open(found, host)?));
+    }
     let lazy = says_enough(&found.manifest);
     let library = Arc::new(Library::new(found, Arc::clone(host)));
     let contributions = if lazy {
@@ -71,6 +81,9 @@ pub async fn reopen(
     found: FoundPlugin,
     host: &Arc<PluginHost>,
 ) -> Result<Arc<dyn Generation>, LoadError> {
+    if (host.isolates)(&found) {
+        return isolated(found, host).await;
+    }
     let library = Arc::new(Library::new(found, Arc::clone(host)));
     let loading = Arc::clone(&library);
     let loaded = host.runtime.run(async move { Ok(loading.load().await) });
@@ -84,6 +97,25 @@ pub async fn reopen(
         pulse: Arc::default(),
         lazy: false,
     }))
+}
+
+/// Starts a child on a thread that it may hold.
+async fn isolated(
+    found: FoundPlugin,
+    host: &Arc<PluginHost>,
+) -> Result<Arc<dyn Generation>, LoadError> {
+    let (of_start, found_there) = (Arc::clone(host), found.clone());
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let start = move || {
+        // Who waits may have given up.
+        let _ = tell.send(Isolated::open(found_there, &of_start));
+    };
+    let failed = |cause: String| LoadError::create_failed(&found, cause);
+    let begun = host.runtime.blocking(start);
+    begun.map_err(|error| failed(error.to_string()))?;
+    let opened = told.await;
+    let opened = opened.map_err(|_| failed("its start was given up".to_owned()))?;
+    Ok(Arc::new(opened?))
 }
 
 /// Whether a manifest alone makes everything usable that it names. Of a provider without a variable
@@ -129,7 +161,7 @@ static NEXT_CALL: AtomicU64 = AtomicU64::new(1);
 
 /// Calls a plugin that is loaded. It is held until the call's future is gone: the future's code is
 /// the plugin's.
-async fn invoke(
+pub(super) async fn invoke(
     loaded: Arc<Loaded>,
     contribution: u32,
     call: Invocation,

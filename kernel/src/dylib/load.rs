@@ -11,16 +11,17 @@ use pliant_abi::abi_stable::abi_stability::abi_checking::check_layout_compatibil
 use pliant_abi::abi_stable::library::{LibHeader, lib_header_from_path};
 use pliant_abi::abi_stable::std_types::{RErr, ROk, RSlice, RStr};
 use pliant_abi::{HostObject, InstanceObject, PluginModuleRef};
+use pliant_sdk::host::Services;
 use pliant_sdk::state::SHUTDOWN;
 use pliant_sdk::{Error, catch};
-use serde_json::Value;
 
+use super::child::probe;
 use super::endings::Endings;
 use super::generation::PluginHost;
 use super::glue::{AbiHost, InstanceSlot};
-use super::manifest::{FoundPlugin, LoadError, Manifest, read_manifest};
+use super::manifest::{FoundPlugin, LoadError, read_manifest};
 use super::stage::StagedCopy;
-use crate::registry::{Contribution, Kind, Source, until};
+use crate::registry::{Contribution, Rank, Source, until};
 
 /// A plugin that runs.
 pub(super) struct Loaded {
@@ -52,6 +53,11 @@ impl Loaded {
         self.instance.as_deref().ok_or_else(Error::cancelled)
     }
 
+    /// What it says it contributes, as it says it.
+    pub(super) fn described(&self) -> Result<Vec<u8>, Error> {
+        Ok(self.instance()?.describe().into_vec())
+    }
+
     /// Loads a private copy of the library and creates its instance. Runs the plugin's code, so it
     /// may never return; what the process shares is let go of before.
     pub(super) fn start(
@@ -62,11 +68,33 @@ impl Loaded {
     ) -> Result<Self, LoadError> {
         let begun = Instant::now();
         let copy = host.stage.copy(&found.path)?;
+        let copy_us = micros(begun.elapsed());
+        // What ships was tried out before.
+        if found.rank != Rank::BuiltIn && !copy.is_proven() {
+            probe(found, &copy, &host)?;
+            copy.prove();
+        }
         let services = (host.services)(source);
         let endings = host.runtime.endings();
         let init = serde_json::to_vec(&(host.init)(&source.name)).unwrap_or_default();
         drop(host);
-        let copied = Instant::now();
+        let took_us = micros(begun.elapsed());
+        tracing::debug!(target: "pliant::dylib", plugin = %source.name, copy_us, took_us, "copied and tried out");
+        let mut loaded = Self::from_copy(found, copy, services, &init, retired)?;
+        loaded.endings = endings;
+        Ok(loaded)
+    }
+
+    /// The same from a copy that nobody writes to. What the plugin was created with ends when `retired`
+    /// is set, or with it.
+    pub(super) fn from_copy(
+        found: &FoundPlugin,
+        copy: StagedCopy,
+        services: Arc<dyn Services>,
+        init: &[u8],
+        retired: Arc<AtomicBool>,
+    ) -> Result<Self, LoadError> {
+        let begun = Instant::now();
         let module = checked(found, copy)?;
         let mapped = Instant::now();
         let slot = InstanceSlot::default();
@@ -77,7 +105,7 @@ impl Loaded {
             retired.load(Ordering::Acquire) || instance.get().is_some_and(is_gone)
         });
         let host = AbiHost::object(services, Arc::clone(&slot));
-        let created = create(module, host, &init).map_err(|cause| {
+        let created = create(module, host, init).map_err(|cause| {
             // Whatever its code has begun is nobody's.
             let _ = slot.set(Weak::new());
             LoadError::create_failed(found, cause)
@@ -85,21 +113,13 @@ impl Loaded {
         let instance = Arc::new(created?);
         // Set once, right here.
         let _ = slot.set(Arc::downgrade(&instance));
-        let contributions =
-            described_as_promised(&found.manifest, &instance.describe()).map_err(|cause| {
-                LoadError::Misfit {
-                    name: found.manifest.name.clone(),
-                    path: found.path.display().to_string(),
-                    cause,
-                }
-            })?;
+        let contributions = found.contributions(&instance.describe())?;
         let end = Instant::now();
         tracing::debug!(
             target: "pliant::dylib",
-            plugin = %source.name,
+            plugin = %found.manifest.name,
             took_us = micros(end - begun),
-            copy_us = micros(copied - begun),
-            check_us = micros(mapped - copied),
+            check_us = micros(mapped - begun),
             create_us = micros(end - mapped),
             "loaded"
         );
@@ -107,7 +127,7 @@ impl Loaded {
             instance: Some(instance),
             slot,
             contributions,
-            endings,
+            endings: Endings::default(),
         })
     }
 }
@@ -173,46 +193,4 @@ fn create(
         ROk(instance) => Ok(instance),
         RErr(error) => Err(Error::from_bytes(&error).to_string()),
     }
-}
-
-/// The contributions, if they are exactly the ones the manifest names.
-fn described_as_promised(
-    manifest: &Manifest,
-    described: &[u8],
-) -> Result<Vec<Contribution>, String> {
-    let Ok(Value::Array(entries)) = serde_json::from_slice(described) else {
-        return Err("its description is not a list".to_owned());
-    };
-    let contributions = Contribution::parse_all(entries).map_err(|error| error.to_string())?;
-    let mut real: Vec<_> = contributions
-        .iter()
-        .map(|item| (item.kind, item.name.as_str()))
-        .collect();
-    let mut promised: Vec<_> = manifest
-        .provides
-        .iter()
-        .map(|item| (item.kind, item.name.as_str()))
-        .collect();
-    // Several handlers of one event are one line of the manifest.
-    real.sort_by_key(|(kind, name)| (format!("{kind:?}"), *name));
-    promised.sort_by_key(|(kind, name)| (format!("{kind:?}"), *name));
-    real.dedup();
-    promised.dedup();
-    let only_in = |these: &[(Kind, &str)], those: &[(Kind, &str)], what: &str| {
-        let names = these.iter().filter(|item| !those.contains(item));
-        names
-            .map(|(kind, name)| {
-                format!(
-                    "the {} \"{name}\" is {what}",
-                    format!("{kind:?}").to_lowercase()
-                )
-            })
-            .collect::<Vec<_>>()
-    };
-    let mut differences = only_in(&real, &promised, "not listed");
-    differences.extend(only_in(&promised, &real, "listed but missing"));
-    if !differences.is_empty() {
-        return Err(differences.join(", "));
-    }
-    Ok(contributions)
 }

@@ -162,6 +162,14 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    pub(super) fn changed(found: &FoundPlugin, cause: &str) -> Self {
+        Self::Changed {
+            name: found.manifest.name.clone(),
+            path: found.path.display().to_string(),
+            cause: cause.to_owned(),
+        }
+    }
+
     pub(super) fn create_failed(found: &FoundPlugin, cause: String) -> Self {
         Self::CreateFailed {
             name: found.manifest.name.clone(),
@@ -186,6 +194,17 @@ impl LoadError {
             | Self::Changed { path, .. }
             | Self::Misfit { path, .. }
             | Self::NotStaged { path, .. } => Path::new(path),
+        }
+    }
+
+    /// Why, without the name and the file; of what has no more than these, the whole sentence.
+    pub(super) fn cause(&self) -> String {
+        match self {
+            Self::Unreadable { cause, .. }
+            | Self::Refused { cause, .. }
+            | Self::CreateFailed { cause, .. }
+            | Self::Misfit { cause, .. } => cause.clone(),
+            other => other.to_string(),
         }
     }
 
@@ -240,6 +259,9 @@ pub struct Manifest {
     /// Panic strategy.
     #[serde(default)]
     pub panic: String,
+    /// `process` if it wishes to run in one of its own.
+    #[serde(default)]
+    pub isolation: String,
     /// What it contributes.
     #[serde(default, deserialize_with = "provided")]
     pub provides: Vec<Provided>,

@@ -5,6 +5,9 @@
 //! never unloaded: it only becomes unreachable.
 
 mod blocks;
+#[cfg(unix)]
+mod child;
+mod described;
 mod endings;
 mod find;
 mod generation;
@@ -18,7 +21,9 @@ mod stage;
 mod task;
 mod workers;
 
-pub use find::{SearchPath, find_plugins, found_at};
+#[cfg(unix)]
+pub use child::{ChildLimits, HostProgram, serve};
+pub use find::{PLUGIN_PREFIX, SearchPath, find_plugins, found_at};
 pub use generation::{PluginHost, open, reopen};
 pub use manifest::{FoundPlugin, LoadError, Manifest, Provided};
 pub use runtime::PluginRuntime;

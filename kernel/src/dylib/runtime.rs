@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pliant_sdk::Error;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::endings::Endings;
 use super::pulse::Pulse;
@@ -96,6 +96,12 @@ impl PluginRuntime {
         // Nobody joins it: who waits is told by the work itself, and not for ever.
         drop(parts.driver.spawn_blocking(work));
         Ok(())
+    }
+
+    /// The threads, for work that is no plugin's code.
+    pub(super) fn threads(&self) -> Result<Handle, Error> {
+        let parts = self.parts().ok_or_else(no_threads)?;
+        Ok(parts.driver.handle().clone())
     }
 
     fn parts(&self) -> Option<&Parts> {

@@ -115,7 +115,10 @@ impl Stage {
     /// Removes all but the latest copies of one library. Those still mapped stay so.
     fn forget_old(&self, library: &Path) {
         let prefix = format!("{}-", file_name(library));
-        let is_copy = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with(&prefix);
+        let is_copy = |name: &std::ffi::OsStr| {
+            let name = name.to_string_lossy();
+            name.starts_with(&prefix) && name.ends_with(std::env::consts::DLL_SUFFIX)
+        };
         let entries = std::fs::read_dir(&self.cache)
             .into_iter()
             .flatten()
@@ -126,6 +129,7 @@ impl Stage {
             .collect();
         copies.sort_by(|a, b| b.cmp(a));
         for (_, path) in copies.into_iter().skip(KEPT) {
+            let _ = std::fs::remove_file(proof(&path));
             let _ = std::fs::remove_file(path);
         }
     }
@@ -151,6 +155,13 @@ impl Stage {
         *directory = Some(made.clone());
         Ok(made)
     }
+}
+
+/// The note that a copy can be loaded. It lies beside it under its name, and goes with it.
+fn proof(copy: &Path) -> PathBuf {
+    let mut name = copy.as_os_str().to_owned();
+    name.push(".proven");
+    PathBuf::from(name)
 }
 
 fn file_name(library: &Path) -> String {
@@ -237,6 +248,22 @@ pub enum StagedCopy {
 }
 
 impl StagedCopy {
+    /// Whether it was tried out and can be loaded.
+    pub(super) fn is_proven(&self) -> bool {
+        match self {
+            Self::Kept(path) => proof(path).exists(),
+            Self::Private(_) => false,
+        }
+    }
+
+    /// Notes that it can be loaded, for whoever starts next. A copy for one load has no next time.
+    pub(super) fn prove(&self) {
+        if let Self::Kept(path) = self {
+            // Without the note it is tried out again.
+            let _ = File::create(proof(path));
+        }
+    }
+
     /// The file to load.
     pub(super) fn path(&self) -> &Path {
         match self {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::loader::{Candidate, Findings};
 use crate::digest::Digest;
 use crate::registry::Source;
+use crate::watch::Stamp;
 
 /// More reloads of one source than this within [`BUSY_TIME`] are a loop: something writes the file again
 /// whenever it was reloaded.
@@ -21,6 +22,8 @@ pub(super) struct Loaded {
     pub(super) source: Source,
     /// What identifies the content that serves, where it is known.
     pub(super) digest: Option<Digest>,
+    /// The file when that was loaded, or could not be.
+    pub(super) stamp: Option<Stamp>,
     /// Generations there have been; none serves while it is 0.
     pub(super) generation: u32,
     /// The content that could not be loaded, so that it is said once.
@@ -32,6 +35,7 @@ impl Loaded {
     pub(super) fn new(loader: usize, source: Source, digest: Option<Digest>) -> Self {
         Self {
             loader,
+            stamp: source.path.as_deref().and_then(Stamp::of),
             source,
             digest,
             generation: 1,
@@ -63,6 +67,12 @@ impl Loaded {
             (None, None) => self.source.name == source.name,
             _ => false,
         }
+    }
+
+    /// Whether the file was not touched since.
+    pub(super) fn is_untouched(&self) -> bool {
+        let now = self.source.path.as_deref().and_then(Stamp::of);
+        now.is_some() && now == self.stamp
     }
 
     /// Counts a reload that nobody asked for; false when there were too many of late.

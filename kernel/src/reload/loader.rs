@@ -8,6 +8,7 @@ use pliant_sdk::host::BoxFuture;
 
 use crate::digest::Digest;
 use crate::registry::{Generation, Source};
+use crate::watch::Place;
 
 /// A source as it is found, before any of its code runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +52,9 @@ pub struct LoadFailure {
 pub trait Loader: Send + Sync {
     /// Looks what there is now. Runs no code of it.
     fn find(&self) -> Findings;
+
+    /// Where changes of that are seen.
+    fn places(&self) -> Vec<Place>;
 
     /// Loads one and checks what it contributes. Nothing is registered yet, so a failure leaves no trace
     /// (E05).

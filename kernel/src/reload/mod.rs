@@ -12,6 +12,7 @@ mod loader;
 mod report;
 mod sessions;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
@@ -20,7 +21,8 @@ use pliant_sdk::event::{SourceChange, SourceOutcome};
 use pliant_sdk::{Error, Event};
 
 use crate::digest::Digest;
-use crate::registry::{Generation, Registry, Source};
+use crate::registry::{Generation, Rank, Registry, Source};
+use crate::watch::{Place, Stamp};
 
 pub use loader::{Broken, Candidate, Findings, LoadFailure, Loader};
 pub use report::Report;
@@ -53,6 +55,8 @@ pub struct Reloader {
     sessions: Sessions,
     /// One transaction at a time.
     loaded: tokio::sync::Mutex<Vec<Loaded>>,
+    /// What is broken and never served, as it was when that was said.
+    told: Mutex<HashMap<PathBuf, Option<Stamp>>>,
 }
 
 impl std::fmt::Debug for Reloader {
@@ -72,6 +76,8 @@ struct Prepared {
     loader: usize,
     generation: Arc<dyn Generation>,
     same: bool,
+    /// The file before it was loaded.
+    stamp: Option<Stamp>,
 }
 
 impl Reloader {
@@ -83,6 +89,7 @@ impl Reloader {
             loaders: Mutex::default(),
             sessions: Sessions::default(),
             loaded: tokio::sync::Mutex::default(),
+            told: Mutex::default(),
         }
     }
 
@@ -98,7 +105,11 @@ impl Reloader {
         loader: Arc<dyn Loader>,
         published: Vec<Candidate>,
         failed: Vec<Candidate>,
+        broken: &[PathBuf],
     ) {
+        for path in broken {
+            self.is_news(path);
+        }
         let number = self.add(loader);
         let loaded = self.loaded.get_mut();
         for Candidate { source, digest } in published {
@@ -119,9 +130,12 @@ impl Reloader {
             broken,
             warnings,
         } = loader.find();
-        let unknown = |broken: Broken| LoadFailure {
-            source: None,
-            message: broken.message,
+        let unknown = |broken: Broken| {
+            self.is_news(&broken.path);
+            LoadFailure {
+                source: None,
+                message: broken.message,
+            }
         };
         let mut failures: Vec<LoadFailure> = broken.into_iter().map(unknown).collect();
         let mut generations = Vec::new();
@@ -145,6 +159,13 @@ impl Reloader {
         (failures, warnings)
     }
 
+    /// Notes that a file was said to be broken; false when it was said before of the same file.
+    fn is_news(&self, path: &Path) -> bool {
+        let stamp = Stamp::of(path);
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.insert(path.to_owned(), stamp) != Some(stamp)
+    }
+
     fn add(&self, loader: Arc<dyn Loader>) -> usize {
         let mut loaders = self.loaders.lock().unwrap_or_else(PoisonError::into_inner);
         loaders.push(loader);
@@ -154,6 +175,26 @@ impl Reloader {
     fn loaders(&self) -> Vec<Arc<dyn Loader>> {
         let loaders = self.loaders.lock();
         loaders.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Where changes of sources are seen.
+    #[must_use]
+    pub fn places(&self) -> Vec<Place> {
+        let loaders = self.loaders();
+        loaders.iter().flat_map(|loader| loader.places()).collect()
+    }
+
+    /// Learns what the files hold that are loaded, so that it is known later whether and from what they
+    /// changed. Those that ship are left out: they are large, and hardly ever change.
+    pub async fn learn(&self) {
+        let mut loaded = self.loaded.lock().await;
+        let unknown = |known: &&mut Loaded| {
+            known.digest.is_none() && known.generation > 0 && known.source.rank != Rank::BuiltIn
+        };
+        for known in loaded.iter_mut().filter(unknown) {
+            let digest = digest_of(&known.source).await;
+            known.digest = digest.filter(|_| known.is_untouched());
+        }
     }
 
     /// What the user asks for: everything, unless something is going on in a session (R53).
@@ -191,6 +232,7 @@ impl Reloader {
             let findings = look(&loader).await;
             let plan = plan(&loaded, number, findings);
             let task = Task {
+                reloader: self,
                 scope: &scope,
                 number,
                 loader: &loader,
@@ -205,12 +247,17 @@ impl Reloader {
         }
         drop(loaded);
         if report.says_something() {
-            for session in self.sessions.all() {
-                let changes = report.changes.clone();
-                session.say(Event::ResourcesChanged { changes }).await;
-            }
+            let changes = report.changes.clone();
+            self.say(Event::ResourcesChanged { changes }).await;
         }
         report
+    }
+
+    /// Says something in all sessions.
+    pub async fn say(&self, event: Event) {
+        for session in self.sessions.all() {
+            session.say(event.clone()).await;
+        }
     }
 
     /// Makes what was prepared serve, where no handler or tool runs.
@@ -324,10 +371,13 @@ fn settle(loaded: &mut Vec<Loaded>, new: Prepared, note: Option<String>) -> Sour
             known.digest = new.digest;
             known.failed = None;
             known.source = source.clone();
+            known.stamp = new.stamp;
             (outcome, from, known.generation)
         }
         None => {
-            loaded.push(Loaded::new(new.loader, source.clone(), new.digest));
+            let mut known = Loaded::new(new.loader, source.clone(), new.digest);
+            known.stamp = new.stamp;
+            loaded.push(known);
             (SourceOutcome::Added, None, 1)
         }
     };
@@ -348,17 +398,15 @@ async fn look(loader: &Arc<dyn Loader>) -> Findings {
 }
 
 /// The digest of a source's content, on such a thread.
-async fn digest_of(candidate: &Candidate) -> Option<Digest> {
-    if candidate.digest.is_some() {
-        return candidate.digest;
-    }
-    let path = candidate.source.path.clone()?;
+async fn digest_of(source: &Source) -> Option<Digest> {
+    let path = source.path.clone()?;
     let digest = tokio::task::spawn_blocking(move || Digest::of_file(&path)).await;
     digest.ok()?.ok()
 }
 
 /// The part of a reload that one loader has in it.
 struct Task<'a> {
+    reloader: &'a Reloader,
     scope: &'a Scope,
     number: usize,
     loader: &'a Arc<dyn Loader>,
@@ -401,11 +449,12 @@ impl Task<'_> {
             }
         }
         for (path, message) in &plan.never {
-            if self.concerns(Some(path)) {
+            let is_news = self.concerns(Some(path)) && self.reloader.is_news(path);
+            if is_news || self.scope.is_everything() {
                 let source = Source {
                     name: path.display().to_string(),
                     path: Some(path.clone()),
-                    rank: crate::registry::Rank::User,
+                    rank: Rank::User,
                 };
                 report.changes.push(SourceChange {
                     message: Some(message.clone()),
@@ -429,7 +478,18 @@ impl Task<'_> {
             if !self.concerns(path.as_deref()) && !replaces_another {
                 continue;
             }
-            let digest = digest_of(&candidate).await;
+            let is_untouched = |place: usize| loaded[place].is_untouched();
+            if !self.scope.is_everything()
+                && !replaces_another
+                && candidate.digest.is_none()
+                && place.is_some_and(is_untouched)
+            {
+                continue;
+            }
+            let digest = match candidate.digest {
+                Some(digest) => Some(digest),
+                None => digest_of(&candidate.source).await,
+            };
             let known = place.map(|place| &mut loaded[place]);
             let serves = known.as_ref().filter(|known| known.generation > 0);
             let same = !replaces_another
@@ -448,8 +508,10 @@ impl Task<'_> {
                     continue;
                 }
             }
+            let stamp = path.as_deref().and_then(Stamp::of);
             match self.loader.load(&candidate).await {
                 Ok(generation) => prepared.push(Prepared {
+                    stamp,
                     candidate,
                     digest,
                     place,
@@ -460,6 +522,7 @@ impl Task<'_> {
                 Err(message) => {
                     if let Some(place) = place {
                         loaded[place].failed = digest;
+                        loaded[place].stamp = stamp;
                     }
                     report.changes.push(SourceChange {
                         from: place.and_then(|place| short(loaded[place].digest)),

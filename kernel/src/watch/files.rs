@@ -15,15 +15,16 @@ const DEEPEST: usize = 16;
 
 /// What of a file changes when it is written or replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub struct Stamp {
     len: u64,
     modified: Option<SystemTime>,
     number: u64,
 }
 
 impl Stamp {
-    /// Of a file; links are followed.
-    pub(super) fn of(path: &Path) -> Option<Self> {
+    /// Of a file; links are followed. `None` when there is none.
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Self> {
         let metadata = std::fs::metadata(path).ok()?;
         metadata.is_file().then(|| Self::new(&metadata))
     }

@@ -10,13 +10,14 @@ mod quiet;
 mod roots;
 mod thread;
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 
+pub use files::Stamp;
 pub use place::{Class, Only, Place};
 pub use quiet::Pauses;
 
@@ -75,10 +76,12 @@ impl Watcher {
         Ok(Self { messages })
     }
 
-    /// Watches these places from now on, and no others.
+    /// Watches these places from now on, and no others. What changes in them after this returns is told.
     pub fn watch(&self, places: Vec<Place>) {
+        let (ready, is_ready) = std::sync::mpsc::sync_channel(1);
         // The thread ends with this value only.
-        let _ = self.messages.send(Message::Places(places));
+        let _ = self.messages.send(Message::Places(places, ready));
+        let _ = is_ready.recv();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::time::{Duration, Instant};
 
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
@@ -23,7 +23,8 @@ const HALF: Duration = Duration::from_secs(1);
 /// What the thread is told.
 pub(super) enum Message {
     Event(notify::Result<Event>),
-    Places(Vec<Place>),
+    /// The other end is told when they are watched.
+    Places(Vec<Place>, SyncSender<()>),
     Stop,
 }
 
@@ -73,10 +74,21 @@ impl Work {
         }
     }
 
-    /// Other places from now on. What they hold now is known and not told.
+    /// Other places from now on. What they hold now is known and not told, unless it was known to be
+    /// otherwise before.
     pub(super) fn watch(&mut self, places: Vec<Place>) {
-        self.known = places.iter().flat_map(scan).collect();
         self.places = places;
+        self.follow();
+        let before = std::mem::take(&mut self.known);
+        self.known = self.places.iter().flat_map(scan).collect();
+        for (path, stamp) in before {
+            if let Some(now) = self.known.get_mut(&path)
+                && *now != stamp
+            {
+                *now = stamp;
+                self.mark(&path);
+            }
+        }
         self.follow();
     }
 
@@ -92,7 +104,11 @@ impl Work {
             };
             match message {
                 Ok(Message::Event(event)) => self.note(event),
-                Ok(Message::Places(places)) => self.watch(places),
+                Ok(Message::Places(places, ready)) => {
+                    self.watch(places);
+                    // Who asked may have gone.
+                    let _ = ready.send(());
+                }
                 Err(RecvTimeoutError::Timeout) if self.polls => self.rescan(),
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return,
@@ -185,7 +201,9 @@ impl Work {
 
     fn mark(&mut self, path: &Path) {
         let now = Instant::now();
-        let takes = |place: &&Place| place.takes(path);
+        let takes = |place: &&Place| {
+            place.takes(path) || (place.recursive && path.is_dir() && place.enters(path))
+        };
         if let Some(place) = self.places.iter().find(takes) {
             self.quiet.mark(path, place.class, now);
             if place.class == Class::Library {
@@ -203,26 +221,28 @@ impl Work {
         self.places.iter().any(concerns)
     }
 
-    /// Directories came, went or were renamed: what lies there is compared with what is known.
+    /// Directories came, went or were renamed: what lies there is compared with what is known, after
+    /// the system watches it.
     fn rescan_below(&mut self, path: &Path) {
-        let is_below = |file: &&PathBuf| file.starts_with(path);
-        let mut marked: Vec<PathBuf> = self.known.keys().filter(is_below).cloned().collect();
-        let near = |place: &&Place| {
-            place.directory.starts_with(path) || path.starts_with(&place.directory)
-        };
-        for place in self.places.iter().filter(near) {
-            let found = scan(place).into_keys();
-            marked.extend(found.filter(|file| file.starts_with(path)));
-        }
-        marked.iter().for_each(|file| self.mark(file));
         // A directory of the same name may have another watch now, or none.
         self.watched
             .retain(|root, _| root.is_dir() && !root.starts_with(path));
         self.follow();
+        let near = |place: &&Place| {
+            place.directory.starts_with(path) || path.starts_with(&place.directory)
+        };
+        let found: HashMap<_, _> = self.places.iter().filter(near).flat_map(scan).collect();
+        let known = self.known.keys().filter(|file| !found.contains_key(*file));
+        let changed = found.iter();
+        let changed = changed.filter(|(file, stamp)| self.known.get(*file) != Some(*stamp));
+        let all = known.chain(changed.map(|(file, _)| file));
+        let marked: Vec<PathBuf> = all.filter(|file| file.starts_with(path)).cloned().collect();
+        marked.iter().for_each(|file| self.mark(file));
     }
 
     /// Events were lost: everything is compared.
     fn rescan(&mut self) {
+        self.follow();
         let found: HashMap<PathBuf, Stamp> = self.places.iter().flat_map(scan).collect();
         let changed = found
             .iter()
@@ -230,7 +250,6 @@ impl Work {
         let gone = self.known.keys().filter(|path| !found.contains_key(*path));
         let marked: Vec<PathBuf> = changed.map(|(path, _)| path).chain(gone).cloned().collect();
         marked.iter().for_each(|path| self.mark(path));
-        self.follow();
     }
 
     /// Looks at what has been quiet, and tells what changed.
@@ -239,6 +258,11 @@ impl Work {
         let mut changes = Changes::default();
         for (path, class) in self.quiet.due(now) {
             let Some(stamp) = Stamp::of(&path) else {
+                if path.is_dir() {
+                    // Files may have come before the system watched it.
+                    self.rescan_below(&path);
+                    continue;
+                }
                 if !self.known.contains_key(&path) {
                     self.missing.remove(&path);
                 } else if self.missing.insert(path.clone()) {

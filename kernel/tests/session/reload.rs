@@ -10,6 +10,7 @@ use pliant_kernel::Prompt;
 use pliant_kernel::digest::Digest;
 use pliant_kernel::registry::{Generation, InProcess, Rank, Source};
 use pliant_kernel::reload::{Broken, Candidate, Findings, Loader, Report};
+use pliant_kernel::watch::Place;
 use pliant_sdk::error::code;
 use pliant_sdk::event::SourceOutcome;
 use pliant_sdk::host::BoxFuture;
@@ -104,6 +105,10 @@ impl Loader for Disk {
             }
         }
         findings
+    }
+
+    fn places(&self) -> Vec<Place> {
+        Vec::new()
     }
 
     fn load(

@@ -34,6 +34,8 @@ pub mod code {
     pub const CANCELLED: &str = "cancelled";
     /// A time limit passed.
     pub const TIMEOUT: &str = "timeout";
+    /// The process that the plugin runs in is gone.
+    pub const CRASHED: &str = "crashed";
     /// The plugin panicked.
     pub const PANIC: &str = "panic";
     /// The thing asked for was not found.

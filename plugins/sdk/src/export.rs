@@ -37,20 +37,24 @@ pub mod abi {
 ///
 /// `provides` names what the plugin contributes, so that the kernel knows it without running any of
 /// its code. A provider also names the environment variables that may hold its key. Handlers are
-/// listed as `hook "event_name"`.
+/// listed as `hook "event_name"`. With `isolation: "process"` at the end the plugin wishes to run in a
+/// process of its own, where the user's setting `plugins.isolation` does not say otherwise.
 #[macro_export]
 macro_rules! export {
     (
         name: $name:literal,
         provides: { $( $kind:ident $item:literal $(env $env:literal)* ),* $(,)? },
-        create: $create:path $(,)?
+        create: $create:path
+        $(, isolation: $isolation:literal)? $(,)?
     ) => {
         // The only unsafe code of a plugin: two exported symbols and the promise that the header's
         // constructor answers the module type it names.
         #[allow(unsafe_code)]
         const _: () = {
             const MANIFEST: &str = concat!(
-                "\"name\":\"", $name, "\",\"version\":\"", env!("CARGO_PKG_VERSION"), "\",\"provides\":[",
+                "\"name\":\"", $name, "\",\"version\":\"", env!("CARGO_PKG_VERSION"), "\",",
+                $( "\"isolation\":\"", $isolation, "\",", )?
+                "\"provides\":[",
                 $( "{\"kind\":\"", stringify!($kind), "\",\"name\":\"", $item, "\",\"env\":[",
                    $( "\"", $env, "\",", )* "null]},", )* "null]"
             );

@@ -146,6 +146,10 @@ pub struct Options {
     #[arg(long, value_name = "FILE", help_heading = RESOURCES)]
     pub plugin: Vec<PathBuf>,
 
+    /// Run native plugins that do not ship with pliant in processes of their own.
+    #[arg(long, help_heading = RESOURCES)]
+    pub isolate: bool,
+
     /// Use no MCP servers.
     #[arg(long, help_heading = RESOURCES)]
     pub no_mcp: bool,

@@ -1,0 +1,117 @@
+//! Changes of files become reloads, without anybody asking (`plugin-abi.md` §10).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pliant_sdk::Event;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::Kernel;
+use crate::reload::Reloader;
+use crate::settings::Settings;
+use crate::watch::{Class, Pauses, Place, Told, Watcher};
+
+/// Reloads what changes, until it is dropped.
+#[derive(Debug)]
+pub struct Watching(JoinHandle<()>);
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Kernel {
+    /// Watches the files of everything that is loaded, and reloads what changes, unless the user wants
+    /// none of it. To be called when a session is open; nothing waits for it.
+    #[must_use]
+    pub fn watch(&self) -> Watching {
+        let wanted = Wanted::of(&self.settings);
+        Watching(tokio::spawn(watch(Arc::clone(&self.reloader), wanted)))
+    }
+}
+
+async fn watch(reloader: Arc<Reloader>, wanted: Wanted) {
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let of_places = Arc::clone(&reloader);
+    let start = move || {
+        let places = wanted.places(&of_places);
+        let directories: Vec<_> = places.iter().map(|place| place.directory.clone()).collect();
+        let tell = move |what| {
+            // Nobody listens at the end of the program.
+            let _ = tell.send(what);
+        };
+        match places.is_empty() {
+            true => Ok(None),
+            false => {
+                let watcher = Watcher::start(places, wanted.pauses, tell)?;
+                Ok(Some((watcher, directories)))
+            }
+        }
+    };
+    let started = tokio::task::spawn_blocking(start).await;
+    let started = match started.unwrap_or_else(|lost| Err(std::io::Error::other(lost))) {
+        Ok(started) => started,
+        Err(error) => {
+            let message = format!(
+                "Plugins and scripts that change are not reloaded by themselves: {error}. /reload loads them."
+            );
+            reloader.say(Event::Notice { message }).await;
+            return;
+        }
+    };
+    let Some((_watcher, directories)) = started else {
+        return;
+    };
+    reloader.learn().await;
+    // What changed since it was loaded and before it was watched.
+    let _ = reloader.changed(directories).await;
+    while let Some(told) = told.recv().await {
+        match told {
+            Told::Changes(changes) => {
+                let paths = changes.changed.into_iter().chain(changes.removed);
+                // What came of it, the sessions are told.
+                let _ = reloader.changed(paths.collect()).await;
+            }
+            Told::Notice(message) => reloader.say(Event::Notice { message }).await,
+        }
+    }
+}
+
+/// What of it the user wants.
+struct Wanted {
+    libraries: bool,
+    scripts: bool,
+    pauses: Pauses,
+}
+
+impl Wanted {
+    fn of(settings: &Settings) -> Self {
+        let is_on = |key: &str| settings.is_on(key).unwrap_or(true);
+        let all = is_on("plugins.hotReload") && is_on("hotReload.enabled");
+        let kind = |kind: &str| match settings.get("hotReload.kinds").as_array() {
+            Some(kinds) => kinds.iter().any(|wanted| wanted == kind),
+            None => true,
+        };
+        let text = settings.count("hotReload.debounceMs");
+        let default = Pauses::default();
+        Self {
+            libraries: all && is_on("hotReload.dylibs") && kind("dylib"),
+            scripts: all && kind("extension"),
+            pauses: Pauses {
+                text: text.map_or(default.text, Duration::from_millis),
+                ..default
+            },
+        }
+    }
+
+    fn places(&self, reloader: &Reloader) -> Vec<Place> {
+        let mut places = reloader.places();
+        places.retain(|place| match place.class {
+            Class::Library => self.libraries,
+            Class::Script | Class::Text => self.scripts,
+        });
+        places
+    }
+}
