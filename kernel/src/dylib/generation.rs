@@ -18,9 +18,10 @@ use super::glue::AbiCall;
 use super::library::Library;
 use super::load::Loaded;
 use super::manifest::{FoundPlugin, LoadError, Manifest, Provided};
+use super::pulse::Pulse;
 use super::runtime::PluginRuntime;
 use super::stage::Stage;
-use crate::registry::{Contribution, Generation, Kind, MakeServices, Source};
+use crate::registry::{Contribution, Generation, Kind, MakeServices, Source, Vitals};
 
 /// What every plugin of a process shares.
 pub struct PluginHost {
@@ -65,6 +66,7 @@ pub fn open(found: FoundPlugin, host: &Arc<PluginHost>) -> Result<Arc<dyn Genera
     };
     Ok(Arc::new(Dylib {
         library,
+        pulse: Arc::default(),
         lazy,
         contributions,
     }))
@@ -92,6 +94,7 @@ pub async fn reopen(
     Ok(Arc::new(Dylib {
         contributions: loaded.contributions.clone(),
         library,
+        pulse: Arc::default(),
         lazy: false,
     }))
 }
@@ -140,6 +143,7 @@ fn promise((index, provided): (usize, &Provided)) -> Contribution {
 
 struct Dylib {
     library: Arc<Library>,
+    pulse: Arc<Pulse>,
     lazy: bool,
     /// As declared, or as promised if the library is lazy.
     contributions: Vec<Contribution>,
@@ -171,7 +175,8 @@ pub(super) async fn invoke(
         payload: RVec::from(payload),
         ctx: AbiCall::object(ctx.caller(), services, Arc::clone(&loaded.slot), id),
     };
-    let running = catch(|| loaded.instance.invoke(call))?;
+    let instance = loaded.instance()?;
+    let running = catch(|| instance.invoke(call))?;
     unreply(running.await)
 }
 
@@ -191,7 +196,8 @@ impl Generation for Dylib {
     ) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
         let (library, lazy) = (Arc::clone(&self.library), self.lazy);
         let name = self.library.source.name.clone();
-        let running = self.library.runtime().run(async move {
+        let runtime = self.library.runtime();
+        let running = runtime.run_call(&self.pulse, async move {
             let loaded = library.load().await;
             let loaded = loaded.map_err(|error| Error::failed(error.to_string()))?;
             let id = if lazy {
@@ -209,13 +215,25 @@ impl Generation for Dylib {
         Box::pin(async move { running.await.map_err(|error| named(error, &name)) })
     }
 
+    fn fault(&self) -> Option<Error> {
+        self.pulse.fault(&self.library.source.name)
+    }
+
+    fn vitals(&self) -> Vitals {
+        Vitals {
+            isolation: Some("none".to_owned()),
+            ..Vitals::default()
+        }
+    }
+
     fn control(&self, op: &str, payload: &[u8]) -> Result<Vec<u8>, Error> {
         let Some(loaded) = self.library.loaded() else {
             // Nothing was started, so there is nothing to tell.
             return Err(Error::unsupported(&format!("the operation \"{op}\"")));
         };
         let (op, payload) = (RStr::from_str(op), RSlice::from_slice(payload));
-        catch(|| unreply(loaded.instance.control(op, payload)))?
+        let instance = loaded.instance()?;
+        catch(|| unreply(instance.control(op, payload)))?
     }
 
     fn retire(&self) {

@@ -16,6 +16,7 @@ use pliant_sdk::state::SHUTDOWN;
 use pliant_sdk::{Error, catch};
 
 use super::child::probe;
+use super::endings::Endings;
 use super::generation::PluginHost;
 use super::glue::{AbiHost, InstanceSlot};
 use super::manifest::{FoundPlugin, LoadError, read_manifest};
@@ -24,32 +25,39 @@ use crate::registry::{Contribution, Rank, Source, until};
 
 /// A plugin that runs.
 pub(super) struct Loaded {
-    pub(super) instance: Arc<InstanceObject>,
+    /// There until it ends.
+    instance: Option<Arc<InstanceObject>>,
     pub(super) slot: InstanceSlot,
     pub(super) contributions: Vec<Contribution>,
-    /// For its end; weak, because what its code holds may outlast everything else.
-    host: Weak<PluginHost>,
+    endings: Endings,
 }
 
 impl Drop for Loaded {
     /// Its last call has ended: it is told so and ends, on a thread that it may hold.
     fn drop(&mut self) {
-        let Some(host) = self.host.upgrade() else {
+        let Some(instance) = self.instance.take() else {
             return;
         };
-        let instance = Arc::clone(&self.instance);
-        let end = move || {
+        self.endings.begin(move || {
             // A plugin that does not know the operation has nothing to do.
             let _ =
                 catch(|| instance.control(RStr::from_str(SHUTDOWN), RSlice::from_slice(b"null")));
             drop(instance);
-        };
-        // Without threads the instance ends here, with this.
-        let _ = host.runtime.blocking(end);
+        });
     }
 }
 
 impl Loaded {
+    /// Its code.
+    pub(super) fn instance(&self) -> Result<&InstanceObject, Error> {
+        self.instance.as_deref().ok_or_else(Error::cancelled)
+    }
+
+    /// What it says it contributes, as it says it.
+    pub(super) fn described(&self) -> Result<Vec<u8>, Error> {
+        Ok(self.instance()?.describe().into_vec())
+    }
+
     /// Loads a private copy of the library and creates its instance. Runs the plugin's code, so it
     /// may never return; what the process shares is let go of before.
     pub(super) fn start(
@@ -68,13 +76,13 @@ impl Loaded {
             copy.prove();
         }
         let services = (host.services)(source);
-        let of_host = Arc::downgrade(&host);
+        let endings = host.runtime.endings();
         let init = serde_json::to_vec(&(host.init)(&source.name)).unwrap_or_default();
         drop(host);
         let took_us = micros(begun.elapsed());
         tracing::debug!(target: "pliant::dylib", plugin = %source.name, copy_us, took_us, "copied and tried out");
         let mut loaded = Self::from_copy(found, copy, services, &init, retired)?;
-        loaded.host = of_host;
+        loaded.endings = endings;
         Ok(loaded)
     }
 
@@ -117,10 +125,10 @@ impl Loaded {
             "loaded"
         );
         Ok(Self {
-            instance,
+            instance: Some(instance),
             slot,
             contributions,
-            host: Weak::new(),
+            endings: Endings::default(),
         })
     }
 }

@@ -9,14 +9,18 @@ mod check;
 #[cfg(unix)]
 mod child;
 mod described;
+mod endings;
 mod find;
 mod generation;
 mod glue;
 mod library;
 mod load;
 mod manifest;
+mod pulse;
 mod runtime;
 mod stage;
+mod task;
+mod workers;
 
 pub use check::{Checked, check};
 #[cfg(unix)]
@@ -26,3 +30,4 @@ pub use generation::{PluginHost, open, reopen};
 pub use manifest::{FoundPlugin, LoadError, Manifest, Provided};
 pub use runtime::PluginRuntime;
 pub use stage::Stage;
+pub use task::PluginTask;

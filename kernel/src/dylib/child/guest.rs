@@ -169,7 +169,7 @@ impl Guest {
         let init = serde_json::to_vec(&start.init).unwrap_or_default();
         let copy = StagedCopy::Kept(start.copy);
         let loaded = Loaded::from_copy(&found, copy, services, &init, Arc::default())?;
-        let described = loaded.instance.describe().into_vec();
+        let described = loaded.described().unwrap_or_default();
         *lock(&self.loaded) = Some(Arc::new(loaded));
         Ok(described)
     }
@@ -243,7 +243,7 @@ impl Guest {
                 Some(loaded) => {
                     let op = RStr::from_str(&frame.name);
                     let payload = RSlice::from_slice(&frame.payload);
-                    let run = || unreply(loaded.instance.control(op, payload));
+                    let run = || unreply(loaded.instance()?.control(op, payload));
                     catch(run).and_then(|answer| answer)
                 }
             };
