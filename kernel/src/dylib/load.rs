@@ -69,6 +69,7 @@ impl Loaded {
         let begun = Instant::now();
         let copy = host.stage.copy(&found.path)?;
         let copy_us = micros(begun.elapsed());
+        compare(found, &copy)?;
         // What ships was tried out before.
         if found.rank != Rank::BuiltIn && !copy.is_proven() {
             probe(found, &copy, &host)?;
@@ -136,19 +137,19 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Maps a copy, if it is what was found: until it was copied, a build may have written to the file.
-fn checked(found: &FoundPlugin, copy: StagedCopy) -> Result<PluginModuleRef, LoadError> {
-    let changed = |cause: String| LoadError::Changed {
-        name: found.manifest.name.clone(),
-        path: found.path.display().to_string(),
-        cause,
-    };
+/// Whether a copy is what was found: until it was copied, a build may have written to the file.
+pub(super) fn compare(found: &FoundPlugin, copy: &StagedCopy) -> Result<(), LoadError> {
+    let changed = |cause: &str| Err(LoadError::changed(found, cause));
     match read_manifest(copy.path()) {
-        Ok(manifest) if manifest == found.manifest => {}
-        Ok(_) => return Err(changed("its manifest is another one now".to_owned())),
-        Err(LoadError::NotALibrary { cause, .. }) => return Err(changed(cause)),
-        Err(_) => return Err(changed("it has no manifest that fits any more".to_owned())),
+        Ok(manifest) if manifest == found.manifest => Ok(()),
+        Ok(_) => changed("its manifest is another one now"),
+        Err(LoadError::NotALibrary { cause, .. }) => changed(&cause),
+        Err(_) => changed("it has no manifest that fits any more"),
     }
+}
+
+/// Maps a copy, if it fits.
+fn checked(found: &FoundPlugin, copy: StagedCopy) -> Result<PluginModuleRef, LoadError> {
     let refused = |cause: String| LoadError::Refused {
         name: found.manifest.name.clone(),
         path: found.path.display().to_string(),

@@ -80,6 +80,8 @@ pub mod export;
 mod guard;
 mod lenient;
 
+pub mod testing;
+
 pub mod partial_json;
 pub mod sse;
 pub mod wire;

@@ -23,17 +23,7 @@
 //!         },
 //!     ))
 //! }
-//! # create(pliant_sdk::Host::from_services(NoServices), Init::default()).unwrap();
-//! # struct NoServices;
-//! # impl pliant_sdk::host::Services for NoServices {
-//! #     fn call(&self, s: &str, _: Vec<u8>) -> pliant_sdk::host::BoxFuture<'static, Result<Vec<u8>, Error>> {
-//! #         let s = s.to_owned(); Box::pin(async move { Err(Error::unsupported(&s)) })
-//! #     }
-//! #     fn open(&self, s: &str, _: Vec<u8>) -> pliant_sdk::host::BoxFuture<'static, Result<pliant_sdk::host::ByteStream, Error>> {
-//! #         let s = s.to_owned(); Box::pin(async move { Err(Error::unsupported(&s)) })
-//! #     }
-//! #     fn notify(&self, _: &str, _: &[u8]) {}
-//! # }
+//! # create(pliant_sdk::testing::Bench::host(), Init::default()).unwrap();
 //! ```
 
 use serde::de::DeserializeOwned;

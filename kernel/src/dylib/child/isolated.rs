@@ -14,7 +14,8 @@ use super::guest::Start;
 use super::host::Child;
 use super::process::HostProgram;
 use crate::dylib::generation::PluginHost;
-use crate::dylib::manifest::{FoundPlugin, LoadError, read_manifest};
+use crate::dylib::load::compare;
+use crate::dylib::manifest::{FoundPlugin, LoadError};
 use crate::dylib::stage::StagedCopy;
 use crate::registry::{Contribution, Generation, Source, Vitals, until};
 
@@ -85,10 +86,7 @@ impl Isolated {
             .clone()
             .ok_or_else(|| not_isolated(&found, "this program has no process to run plugins in"))?;
         let copy = host.stage.copy(&found.path)?;
-        match read_manifest(copy.path()) {
-            Ok(manifest) if manifest == found.manifest => {}
-            Ok(_) | Err(_) => return Err(LoadError::changed(&found, "it is another file now")),
-        }
+        compare(&found, &copy)?;
         let source = found.source();
         let retired: Arc<AtomicBool> = Arc::default();
         let over = Arc::clone(&retired);
