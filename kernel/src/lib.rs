@@ -90,6 +90,8 @@ pub mod reload;
 
 pub mod watch;
 
+pub mod dev;
+
 pub mod models;
 
 pub mod host;

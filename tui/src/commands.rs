@@ -10,7 +10,9 @@ use clap_complete::Shell;
 use crate::args::{self, Args};
 use crate::auth_command::AuthCommand;
 use crate::config_command::ConfigCommand;
+use crate::dev_command::DevCommand;
 use crate::modes::unwritable;
+use crate::plugin_command::PluginCommand;
 use crate::session_command::SessionCommand;
 
 /// The commands there are.
@@ -21,6 +23,14 @@ pub const COMMANDS: &[(&str, &str)] = &[
     ),
     ("config", "Take over settings of pi"),
     ("auth", "Take over keys of pi"),
+    (
+        "plugin",
+        "Start, check, list, install, remove and switch native plugins",
+    ),
+    (
+        "dev",
+        "A session with plugins that are built and reloaded whenever they are saved",
+    ),
     (
         "completions",
         "Print completions for a shell: bash, elvish, fish, powershell or zsh",
@@ -34,7 +44,6 @@ const RESERVED: &[&str] = &[
     "install",
     "list",
     "mcp",
-    "plugin",
     "remove",
     "run",
     "uninstall",
@@ -49,6 +58,10 @@ pub enum Asked {
     Config(ConfigCommand),
     /// Likewise, about keys.
     Auth(AuthCommand),
+    /// Likewise, about plugins.
+    Plugin(PluginCommand),
+    /// Builds of plugins, without a session.
+    Dev(DevCommand),
     /// Completions for a shell.
     Completions(Shell),
     /// Everything else.
@@ -69,6 +82,16 @@ pub fn asked() -> anyhow::Result<Asked> {
         ["session", ..] => Asked::Session(SessionCommand::read(&words)),
         ["config", ..] => Asked::Config(ConfigCommand::read(&words)),
         ["auth", ..] => Asked::Auth(AuthCommand::read(&words)),
+        ["plugin", ..] => Asked::Plugin(PluginCommand::read(&words)),
+        ["dev", ..] => match DevCommand::read(&words) {
+            Ok(command) => Asked::Dev(command),
+            Err(words) => Asked::Talk(Box::new(Args::read_or_exit(words))),
+        },
+        ["help", "plugin"] => Asked::Plugin(PluginCommand::read(&help_of("plugin"))),
+        ["help", "dev"] => match DevCommand::read(&help_of("dev")) {
+            Ok(command) => Asked::Dev(command),
+            Err(words) => Asked::Talk(Box::new(Args::read_or_exit(words))),
+        },
         ["help", "session"] => Asked::Session(SessionCommand::read(&help_of("session"))),
         ["help", "config"] => Asked::Config(ConfigCommand::read(&help_of("config"))),
         ["help", "auth"] => Asked::Auth(AuthCommand::read(&help_of("auth"))),
@@ -105,6 +128,8 @@ pub fn print_completions(shell: Shell) -> anyhow::Result<u8> {
         SessionCommand::definition(),
         ConfigCommand::definition(),
         AuthCommand::definition(),
+        PluginCommand::definition(),
+        DevCommand::definition(),
     ] {
         command = command.subcommand(definition);
     }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use pliant_sdk::flag::FlagSpec;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
 use crate::args::{self, Args, Options, OutputMode};
+use crate::dev_command;
 use crate::held;
 use crate::library::is_library;
 use crate::modes::signals::{OnInterrupt, Signals};
@@ -150,19 +151,30 @@ fn later(open: OpenOptions) -> OpenOptions {
     }
 }
 
-fn kernel_options(asked: &Options, mode: Mode) -> anyhow::Result<KernelOptions> {
+/// What the kernel is told of the process, without anything from the command line.
+///
+/// # Errors
+/// When the working directory is gone, or there is no home.
+pub fn bare_options() -> anyhow::Result<KernelOptions> {
     let mut options = KernelOptions::new(working_dir()?, agent_dir()?);
     options.environment = Environment::of_process();
-    if asked.offline {
-        options.environment = options.environment.with("PLIANT_OFFLINE", "1");
-    }
-    options.trust = trust::policy(asked, mode);
+    options.resources.home = options.environment.home().map(Path::to_owned);
     options.program = std::env::current_exe().ok();
     options.plugin_host = options.program.clone().map(|program| HostProgram {
         program,
         args: vec![PLUGIN_HOST.into()],
     });
+    Ok(options)
+}
+
+fn kernel_options(asked: &Options, mode: Mode) -> anyhow::Result<KernelOptions> {
+    let mut options = bare_options()?;
+    if asked.offline {
+        options.environment = options.environment.with("PLIANT_OFFLINE", "1");
+    }
+    options.trust = trust::policy(asked, mode);
     options.isolate = asked.isolate;
+    options.dev = dev_command::crates(&asked.dev)?;
     let libraries = asked.extension.iter().filter(|path| is_library(path));
     options.plugins = asked.plugin.iter().chain(libraries).cloned().collect();
     options.session_dir = asked.session_dir.as_deref().map(from_home);

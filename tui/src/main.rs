@@ -4,12 +4,14 @@ mod args;
 mod auth_command;
 mod commands;
 mod config_command;
+mod dev_command;
 mod export;
 mod held;
 mod launch;
 mod library;
 mod modes;
 mod pi;
+mod plugin_command;
 mod prompt_input;
 mod resume;
 mod say;
@@ -37,6 +39,8 @@ fn perform(asked: Asked) -> anyhow::Result<u8> {
         Asked::Session(command) => return command.run(),
         Asked::Config(command) => return command.run(),
         Asked::Auth(command) => return command.run(),
+        Asked::Plugin(command) => return command.run(),
+        Asked::Dev(command) => return command.run(),
         Asked::Completions(shell) => return commands::print_completions(shell),
         Asked::Talk(args) => args,
     };

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::plugins::Wanted;
-use super::project::{needing_trust, user_extension_files};
+use super::project::{needing_trust, of_user, user_extension_files};
 use super::{Kernel, KernelOptions};
 use crate::host::HostServices;
 use crate::registry::{
@@ -38,7 +38,8 @@ pub fn has_gatekeeper(options: &KernelOptions, ending: &str, scripts: &[PathBuf]
         text.is_ok_and(|text| text.contains(POINT.name()))
     };
     let plugin_hooks = || {
-        let found = Wanted::of(options).find();
+        let (settings, _) = of_user(options);
+        let found = Wanted::of(options, &settings).find();
         found
             .plugins
             .iter()

@@ -3,7 +3,9 @@
 
 mod builder;
 mod commands;
+mod developing;
 mod gatekeeper;
+mod inventory;
 mod open;
 mod plugins;
 mod project;
@@ -22,8 +24,11 @@ use thiserror::Error as ThisError;
 
 pub use builder::{BuildError, Builder};
 pub use commands::{Scope, SlashCommand, SlashSource, SourceInfo};
+pub use developing::Developing;
 pub use gatekeeper::has_gatekeeper;
+pub use inventory::{Item, check_plugin, inventory};
 pub use open::{OpenError, OpenOptions, SessionChoice, WhenHeld};
+pub use plugins::DISABLED;
 pub use replace::Forked;
 pub use runtime::Runtime;
 pub use sessions::{NoSession, SessionFolders};
@@ -32,6 +37,7 @@ pub use watching::Watching;
 use plugins::{Plugins, Wanted, promises};
 use services::{host_services, model_asker, plugin_host};
 
+use crate::dev::Crate;
 use crate::dylib::{HostProgram, LoadError, open};
 use crate::environment::Environment;
 use crate::host::HostServices;
@@ -61,6 +67,9 @@ pub struct KernelOptions {
     pub no_extensions: bool,
     /// Plugins named on the command line.
     pub plugins: Vec<PathBuf>,
+    /// Plugins that are being written: their libraries are loaded like those of the command line, and not
+    /// missed where they are not there yet.
+    pub dev: Vec<Crate>,
     /// What is started for plugins in processes of their own: a program that calls
     /// [`dylib::serve`](crate::dylib::serve) then. Without it there are no such processes, and plugins
     /// are not tried out before they are loaded.
@@ -107,6 +116,7 @@ impl KernelOptions {
             no_context_files: false,
             no_extensions: false,
             plugins: Vec::new(),
+            dev: Vec::new(),
             plugin_host: None,
             isolate: false,
             tools: ToolSelection::default(),
@@ -182,7 +192,7 @@ impl Kernel {
             Credentials::load(&options.agent_dir, &custom, given, &options.environment);
         warnings.extend(problem);
         let credentials = Arc::new(credentials.with_keys(&options.keys));
-        let wanted = Wanted::of(&options);
+        let wanted = Wanted::of(&options, &settings);
         let found = wanted.find();
         let memory = options.agent_dir.join("cache").join("contributions.json");
         let mut reloader = Reloader::new(Arc::clone(&registry)).remembering_in(memory);
@@ -193,11 +203,18 @@ impl Kernel {
                 return Err(problem.into());
             }
             let (source, reason) = (wanted.source_of(&problem), problem.to_string());
-            if let (source, Some(stand_in)) = reloader.stand_in(source, Vec::new(), &reason) {
+            let (source, stand_in) = reloader.stand_in(source, Vec::new(), &reason);
+            if !wanted.is_enabled(&source.name) {
+                continue;
+            }
+            if let Some(stand_in) = stand_in {
                 registry.publish(stand_in);
                 failed.push(Candidate::of(source));
             }
-            failures.push(reason);
+            match wanted.develops(problem.path()) {
+                true => warnings.push(reason),
+                false => failures.push(reason),
+            }
             broken.push(problem.path().to_owned());
         }
         let (mut found, tools) = (found.plugins, found.tools);
@@ -213,7 +230,8 @@ impl Kernel {
         let host = host_services(&options, &settings, &registry, &credentials, &found, &flags);
         let plugin_host = Arc::new(plugin_host(&options, &settings, &host));
         for plugin in found {
-            let named = plugin.rank == Rank::CommandLine;
+            let is_developed = wanted.develops(&plugin.path);
+            let named = plugin.rank == Rank::CommandLine && !is_developed;
             let candidate = Candidate::of(plugin.source());
             let promises = promises(&plugin);
             match open(plugin, &plugin_host) {
@@ -226,7 +244,10 @@ impl Kernel {
                     let reason = error.to_string();
                     let (source, stand_in) = reloader.stand_in(candidate.source, promises, &reason);
                     stand_in.into_iter().for_each(|it| registry.publish(it));
-                    failures.push(reason);
+                    match is_developed {
+                        true => warnings.push(reason),
+                        false => failures.push(reason),
+                    }
                     failed.push(Candidate::of(source));
                 }
             }

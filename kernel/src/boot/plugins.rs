@@ -1,26 +1,36 @@
 //! Native plugins as a loader: which files count, and opening them again when they have changed.
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pliant_sdk::host::BoxFuture;
+use serde::Deserialize;
 
 use super::KernelOptions;
+use crate::dev::Crate;
 use crate::dylib::{
     FoundPlugin, LoadError, PLUGIN_PREFIX, PluginHost, SearchPath, find_plugins, found_at, reopen,
 };
 use crate::registry::{Generation, Kind, Promise, Rank, Source};
 use crate::reload::{Broken, Candidate, Findings, Loader};
 use crate::session::ToolSelection;
+use crate::settings::Settings;
 use crate::watch::{Class, Only, Place};
+
+/// The setting that lists plugins which are switched off.
+pub const DISABLED: &str = "plugins.disabled";
 
 /// Which plugins are wanted.
 pub(super) struct Wanted {
     search: SearchPath,
     /// Named on the command line, absolute.
     named: Vec<PathBuf>,
+    /// Being written, likewise.
+    developed: Vec<PathBuf>,
     tools: ToolSelection,
+    /// Names of those that the user has switched off.
+    disabled: Vec<String>,
 }
 
 /// What was found of plugins.
@@ -33,7 +43,8 @@ pub(super) struct Found {
 }
 
 impl Wanted {
-    pub(super) fn of(options: &KernelOptions) -> Self {
+    pub(super) fn of(options: &KernelOptions, settings: &Settings) -> Self {
+        let disabled = Vec::deserialize(settings.get(DISABLED));
         let program = options.program.as_deref();
         let named = options.plugins.iter();
         Self {
@@ -42,13 +53,22 @@ impl Wanted {
                 false => SearchPath::standard(program, &options.agent_dir),
             },
             named: named.map(|path| options.cwd.join(path)).collect(),
+            developed: options.dev.iter().map(Crate::built).collect(),
             tools: options.tools.clone(),
+            disabled: disabled.unwrap_or_default(),
         }
     }
 
-    pub(super) fn find(&self) -> Found {
+    /// Whether the user lets a plugin of that name be loaded.
+    pub(super) fn is_enabled(&self, name: &str) -> bool {
+        !self.disabled.iter().any(|disabled| disabled == name)
+    }
+
+    /// Everything there is, whether it is wanted or not.
+    pub(super) fn find_all(&self) -> Found {
         let (mut plugins, mut problems) = find_plugins(&self.search);
-        for path in &self.named {
+        let developed = self.developed.iter().filter(|path| path.exists());
+        for path in self.named.iter().chain(developed) {
             match found_at(path, Rank::CommandLine) {
                 Ok(named) => {
                     plugins.retain(|plugin| plugin.manifest.name != named.manifest.name);
@@ -57,17 +77,26 @@ impl Wanted {
                 Err(problem) => problems.push(problem),
             }
         }
+        Found {
+            plugins,
+            tools: Vec::new(),
+            problems,
+        }
+    }
+
+    /// What is to be loaded. One that was named is wanted whatever the settings say.
+    pub(super) fn find(&self) -> Found {
+        let mut found = self.find_all();
+        let is_named = |plugin: &FoundPlugin| plugin.rank == Rank::CommandLine;
+        let plugins = &mut found.plugins;
+        plugins.retain(|plugin| is_named(plugin) || self.is_enabled(&plugin.manifest.name));
         let provided = plugins.iter().flat_map(|plugin| &plugin.manifest.provides);
-        let tools = provided
+        found.tools = provided
             .filter(|item| item.kind == Kind::Tool)
             .map(|item| item.name.clone())
             .collect();
-        plugins.retain(|plugin| plugin.rank == Rank::CommandLine || self.wants(plugin));
-        Found {
-            plugins,
-            tools,
-            problems,
-        }
+        plugins.retain(|plugin| is_named(plugin) || self.wants(plugin));
+        found
     }
 
     /// A library that cannot be used, as a source; its name is that of its file.
@@ -85,6 +114,11 @@ impl Wanted {
         self.named
             .iter()
             .any(|path| path.as_path() == problem.path())
+    }
+
+    /// Whether the file is that of a plugin which is being written.
+    pub(super) fn develops(&self, path: &Path) -> bool {
+        self.developed.iter().any(|developed| developed == path)
     }
 
     /// A plugin that has nothing but tools nobody wants is not loaded.
@@ -144,7 +178,7 @@ impl Loader for Plugins {
                 suffix: DLL_SUFFIX.to_owned(),
             },
         });
-        let named = self.wanted.named.iter();
+        let named = self.wanted.named.iter().chain(&self.wanted.developed);
         let named = named.filter_map(|path| Place::file(path, Class::Library));
         searched.chain(named).collect()
     }

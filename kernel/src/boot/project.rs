@@ -10,7 +10,7 @@ use crate::settings::{PROJECT_DIR, Settings};
 use crate::trust;
 
 /// The settings of the user, or those that were given.
-fn of_user(options: &KernelOptions) -> (Settings, Vec<String>) {
+pub(super) fn of_user(options: &KernelOptions) -> (Settings, Vec<String>) {
     match &options.settings {
         Some(given) => (given.clone(), Vec::new()),
         None => Settings::load(&options.agent_dir),

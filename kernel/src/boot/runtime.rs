@@ -11,7 +11,7 @@ use crate::models::ModelWish;
 use crate::session::Session;
 use crate::tree::{self, EntryId, Position, TreeError};
 
-use super::{Forked, Kernel, OpenError, OpenOptions, SessionChoice, Watching};
+use super::{Developing, Forked, Kernel, OpenError, OpenOptions, SessionChoice, Watching};
 
 /// A kernel and its current session. Replacements happen one after another; each ends the subscriptions
 /// of the session before, and [`super::KernelOptions::opened`] hears of the next one.
@@ -23,7 +23,7 @@ pub struct Runtime {
     options: OpenOptions,
     /// Whether the last session was ended; held while one takes the place of another.
     over: tokio::sync::Mutex<bool>,
-    watching: Mutex<Option<Watching>>,
+    watching: Mutex<Option<(Watching, Option<Developing>)>>,
 }
 
 impl Runtime {
@@ -39,11 +39,20 @@ impl Runtime {
         }
     }
 
-    /// Reloads plugins and scripts whose files change, from now on until the end. What comes of it is an
-    /// event of the session.
-    pub fn watch(&self) {
-        let watching = self.kernel.watch();
-        *self.watching.lock().unwrap_or_else(PoisonError::into_inner) = Some(watching);
+    /// Reloads plugins and scripts whose files change, from now on until the end, and builds those that
+    /// are being written. What comes of it are events of the session.
+    ///
+    /// # Errors
+    /// When nothing can be built; what changes is reloaded all the same.
+    pub fn watch(&self) -> std::io::Result<()> {
+        let (watching, developing) = (self.kernel.watch(), self.kernel.develop());
+        let (developing, outcome) = match developing {
+            Ok(developing) => (developing, Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        let mut current = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
+        *current = Some((watching, developing));
+        outcome
     }
 
     /// The kernel.

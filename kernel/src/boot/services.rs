@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pliant_sdk::host::{BoxFuture, Host};
+use pliant_sdk::host::{BoxFuture, ByteStream, Host, Services};
 use pliant_sdk::plugin::CallCtx;
 use pliant_sdk::{Error, Model};
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use super::KernelOptions;
 use crate::dylib::{ChildLimits, FoundPlugin, PluginHost, PluginRuntime, Stage};
 use crate::host::{HostServices, KeyRequest};
 use crate::models::{Credentials, ModelAsker};
-use crate::registry::{FlagValues, Kind, Rank, Registry, Snapshot};
+use crate::registry::{FlagValues, Kind, MakeServices, Rank, Registry, Snapshot};
 use crate::settings::Settings;
 
 /// The services of this process, with the keys that the plugins found and the user's files name.
@@ -82,14 +82,45 @@ fn may_use_key(snapshot: &Snapshot, source: &str, provider: &str) -> bool {
     })
 }
 
+/// What it takes to try a plugin out, and no more: it gets no services.
+pub(super) fn checking_host(options: &KernelOptions, settings: Arc<Settings>) -> PluginHost {
+    let lend: MakeServices = Arc::new(|_| Arc::new(NoServices));
+    host_with(options, &settings, lend)
+}
+
+/// The services of a plugin that is not to run here.
+struct NoServices;
+
+impl Services for NoServices {
+    fn call(&self, service: &str, _: Vec<u8>) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
+        Box::pin(std::future::ready(Err(Error::unsupported(service))))
+    }
+
+    fn open(&self, service: &str, _: Vec<u8>) -> BoxFuture<'static, Result<ByteStream, Error>> {
+        Box::pin(std::future::ready(Err(Error::unsupported(service))))
+    }
+
+    fn notify(&self, _: &str, _: &[u8]) {}
+}
+
 /// What every plugin of this process shares.
 pub(super) fn plugin_host(
     options: &KernelOptions,
     settings: &Arc<Settings>,
     host: &Arc<HostServices>,
 ) -> PluginHost {
+    let host = Arc::clone(host);
+    let lend: MakeServices = Arc::new(move |source| host.for_source(source, None));
+    host_with(options, settings, lend)
+}
+
+fn host_with(
+    options: &KernelOptions,
+    settings: &Arc<Settings>,
+    services: MakeServices,
+) -> PluginHost {
     let (of_isolation, of_limits) = (Arc::clone(settings), Arc::clone(settings));
-    let (host, settings) = (Arc::clone(host), Arc::clone(settings));
+    let settings = Arc::clone(settings);
     let shown = |path: &PathBuf| path.to_string_lossy().into_owned();
     let (cwd, agent_dir) = (shown(&options.cwd), shown(&options.agent_dir));
     PluginHost {
@@ -98,7 +129,7 @@ pub(super) fn plugin_host(
             options.agent_dir.join("cache").join("plugins"),
             std::env::temp_dir(),
         ),
-        services: Arc::new(move |source| host.for_source(source, None)),
+        services,
         init: Box::new(move |name| {
             let own = settings.get("pluginSettings").get(name);
             json!({"cwd": cwd, "agentDir": agent_dir, "settings": own})
@@ -115,7 +146,7 @@ pub(super) fn plugin_host(
 
 /// Which plugins run in processes of their own: as the settings say, else as the command line says of all
 /// that do not ship, else as the plugin wishes.
-fn isolates(
+pub(super) fn isolates(
     options: &KernelOptions,
     settings: &Arc<Settings>,
 ) -> Box<dyn Fn(&FoundPlugin) -> bool + Send + Sync> {

@@ -5,6 +5,7 @@
 //! never unloaded: it only becomes unreachable.
 
 mod blocks;
+mod check;
 #[cfg(unix)]
 mod child;
 mod described;
@@ -21,6 +22,7 @@ mod stage;
 mod task;
 mod workers;
 
+pub use check::{Checked, check};
 #[cfg(unix)]
 pub use child::{ChildLimits, HostProgram, serve};
 pub use find::{PLUGIN_PREFIX, SearchPath, find_plugins, found_at};

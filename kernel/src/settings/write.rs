@@ -22,12 +22,17 @@ pub fn write_settings(path: &Path, changes: &[(&str, Value)]) -> Result<(), Erro
     })
 }
 
-/// A part of the key that is no object yet becomes one.
+/// A part of the key that is no object yet becomes one, unless it is a list: that stays, and the key is
+/// written with its dots.
 fn set(written: &mut Map<String, Value>, key: &str, value: Value) {
     let Some((part, rest)) = key.split_once('.') else {
         written.insert(key.to_owned(), value);
         return;
     };
+    if written.get(part).is_some_and(Value::is_array) || written.contains_key(key) {
+        written.insert(key.to_owned(), value);
+        return;
+    }
     let inner = written.entry(part).or_insert(Value::Null);
     if !inner.is_object() {
         *inner = Value::Object(Map::new());

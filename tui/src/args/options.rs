@@ -146,6 +146,10 @@ pub struct Options {
     #[arg(long, value_name = "FILE", help_heading = RESOURCES)]
     pub plugin: Vec<PathBuf>,
 
+    /// Load the plugin whose crate is in this folder, and build and reload it whenever it is saved.
+    #[arg(long, value_name = "FOLDER", help_heading = RESOURCES)]
+    pub dev: Vec<PathBuf>,
+
     /// Run native plugins that do not ship with pliant in processes of their own.
     #[arg(long, help_heading = RESOURCES)]
     pub isolate: bool,

@@ -14,6 +14,7 @@ mod ui;
 use std::fs::File;
 use std::io::Write;
 
+use pliant_kernel::Runtime;
 use pliant_kernel::run::advice;
 use pliant_kernel::session::Subscription;
 use pliant_sdk::Event;
@@ -66,6 +67,15 @@ pub fn unwritable(error: &std::io::Error) -> anyhow::Result<u8> {
         return Ok(1);
     }
     anyhow::bail!("Standard output cannot be written: {error}.")
+}
+
+/// Reloads what changes, and builds what is being written.
+pub fn watch(runtime: &Runtime) {
+    if let Err(error) = runtime.watch() {
+        say::warning(format_args!(
+            "Plugins that are being written are not built: {error}."
+        ));
+    }
 }
 
 /// Failures of plugins and scripts go to stderr; the run goes on.

@@ -13,9 +13,10 @@ use super::isolated::start_failed;
 use crate::dylib::generation::PluginHost;
 use crate::dylib::manifest::{FoundPlugin, LoadError};
 use crate::dylib::stage::StagedCopy;
+use crate::registry::Contribution;
 
-/// Loads a copy in a child, and ends the child. Holds the caller's thread. Without a program to run as a
-/// child nothing is tried.
+/// Loads a copy in a child, answers what it contributes, and ends the child. Holds the caller's thread.
+/// Without a program to run as a child nothing is tried.
 ///
 /// # Errors
 /// Why the library must not be loaded.
@@ -23,9 +24,9 @@ pub(in crate::dylib) fn probe(
     found: &FoundPlugin,
     copy: &StagedCopy,
     host: &PluginHost,
-) -> Result<(), LoadError> {
+) -> Result<Option<Vec<Contribution>>, LoadError> {
     let Some(program) = &host.program else {
-        return Ok(());
+        return Ok(None);
     };
     let name = &found.manifest.name;
     let start = Start {
@@ -39,7 +40,7 @@ pub(in crate::dylib) fn probe(
     let limit = host.runtime.start_limit();
     let started = Child::start(name, program, &start, services, &runtime, limit);
     let (_child, described) = started.map_err(|why| start_failed(found, host, why))?;
-    found.contributions(&described).map(drop)
+    found.contributions(&described).map(Some)
 }
 
 /// What a plugin gets that is only tried out: nothing that could be seen outside.

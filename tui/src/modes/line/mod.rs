@@ -31,7 +31,7 @@ pub async fn run(runtime: &Runtime, prompts: Vec<Prompt>, signals: Signals) -> a
         typed: Lines::default(),
         screen: Screen::default(),
     };
-    runtime.watch();
+    super::watch(runtime);
     talk.greet();
     let status = talk.until_the_end(prompts).await;
     let closing = runtime.close();

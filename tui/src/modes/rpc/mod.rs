@@ -116,7 +116,7 @@ impl Setup {
             Err(end) => return self.finish(end).await,
         };
         let runtime = Runtime::new(Arc::new(kernel), session, options);
-        runtime.watch();
+        super::watch(&runtime);
         let rpc = Arc::new(Rpc {
             runtime,
             records: self.records.clone(),
