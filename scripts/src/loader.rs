@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pliant_kernel::digest::Digest;
-use pliant_kernel::registry::{Generation, MakeServices, Rank, Source};
+use pliant_kernel::registry::{Generation, HookPoint, Kind, MakeServices, Promise, Rank, Source};
 use pliant_kernel::reload::{Candidate, Findings, Loader};
+use pliant_kernel::textfile;
 use pliant_kernel::watch::{Class, Only, Place};
 use pliant_sdk::host::BoxFuture;
 
@@ -121,6 +122,19 @@ impl Loader for Scripts {
             files.filter(|file| !self.folders.iter().any(|folder| file.starts_with(folder)));
         let files = outside.filter_map(|file| Place::file(&file, Class::Script));
         folders.chain(files).collect()
+    }
+
+    /// The gates whose names are in its text: which of them it means, nobody can say.
+    fn promises(&self, candidate: &Candidate) -> Vec<Promise> {
+        let path = candidate.source.path.as_deref();
+        let text = path.and_then(|path| textfile::read(path).ok());
+        let text = text.unwrap_or_default();
+        let named = |gate: &&HookPoint| text.contains(gate.name());
+        let gates = HookPoint::ALL.iter().filter(|point| point.fails_closed());
+        let gates = gates.filter(named);
+        gates
+            .map(|gate| Promise::new(Kind::Hook, gate.name()))
+            .collect()
     }
 
     fn load(

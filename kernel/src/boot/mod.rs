@@ -34,7 +34,7 @@ pub use runtime::Runtime;
 pub use sessions::{NoSession, SessionFolders};
 pub use watching::Watching;
 
-use plugins::{Plugins, Wanted};
+use plugins::{Plugins, Wanted, promises};
 use services::{host_services, model_asker, plugin_host};
 
 use crate::dev::Crate;
@@ -194,31 +194,46 @@ impl Kernel {
         let credentials = Arc::new(credentials.with_keys(&options.keys));
         let wanted = Wanted::of(&options, &settings);
         let found = wanted.find();
+        let memory = options.agent_dir.join("cache").join("contributions.json");
+        let mut reloader = Reloader::new(Arc::clone(&registry)).remembering_in(memory);
+        let (mut opened, mut failed) = (Vec::new(), Vec::new());
         let (mut failures, mut broken) = (Vec::new(), Vec::new());
         for problem in found.problems {
             if wanted.names(&problem) {
                 return Err(problem.into());
             }
+            let (source, reason) = (wanted.source_of(&problem), problem.to_string());
+            let (source, stand_in) = reloader.stand_in(source, Vec::new(), &reason);
+            if !wanted.is_enabled(&source.name) {
+                continue;
+            }
+            if let Some(stand_in) = stand_in {
+                registry.publish(stand_in);
+                failed.push(Candidate::of(source));
+            }
             match wanted.develops(problem.path()) {
-                true => warnings.push(problem.to_string()),
-                false => failures.push(problem.to_string()),
+                true => warnings.push(reason),
+                false => failures.push(reason),
             }
             broken.push(problem.path().to_owned());
         }
-        let (found, tools) = (found.plugins, found.tools);
+        let (mut found, tools) = (found.plugins, found.tools);
+        // The name of what is broken is not given to somebody weaker (E06).
+        found.retain(|plugin| {
+            let holds = |held: &Candidate| {
+                held.source.name == plugin.manifest.name && held.source.rank < plugin.rank
+            };
+            !failed.iter().any(holds)
+        });
 
         let flags = Arc::new(FlagValues::default());
         let host = host_services(&options, &settings, &registry, &credentials, &found, &flags);
         let plugin_host = Arc::new(plugin_host(&options, &settings, &host));
-        let mut reloader = Reloader::new(Arc::clone(&registry));
-        let (mut opened, mut failed) = (Vec::new(), Vec::new());
         for plugin in found {
             let is_developed = wanted.develops(&plugin.path);
             let named = plugin.rank == Rank::CommandLine && !is_developed;
-            let candidate = Candidate {
-                source: plugin.source(),
-                digest: None,
-            };
+            let candidate = Candidate::of(plugin.source());
+            let promises = promises(&plugin);
             match open(plugin, &plugin_host) {
                 Ok(generation) => {
                     registry.publish(generation);
@@ -226,11 +241,14 @@ impl Kernel {
                 }
                 Err(error) if named => return Err(error.into()),
                 Err(error) => {
+                    let reason = error.to_string();
+                    let (source, stand_in) = reloader.stand_in(candidate.source, promises, &reason);
+                    stand_in.into_iter().for_each(|it| registry.publish(it));
                     match is_developed {
-                        true => warnings.push(error.to_string()),
-                        false => failures.push(error.to_string()),
+                        true => warnings.push(reason),
+                        false => failures.push(reason),
                     }
-                    failed.push(candidate);
+                    failed.push(Candidate::of(source));
                 }
             }
         }

@@ -12,7 +12,7 @@ use crate::dev::Crate;
 use crate::dylib::{
     FoundPlugin, LoadError, PLUGIN_PREFIX, PluginHost, SearchPath, find_plugins, found_at, reopen,
 };
-use crate::registry::{Generation, Kind, Rank};
+use crate::registry::{Generation, Kind, Promise, Rank, Source};
 use crate::reload::{Broken, Candidate, Findings, Loader};
 use crate::session::ToolSelection;
 use crate::settings::Settings;
@@ -99,6 +99,16 @@ impl Wanted {
         found
     }
 
+    /// A library that cannot be used, as a source; its name is that of its file.
+    pub(super) fn source_of(&self, problem: &LoadError) -> Source {
+        let path = problem.path();
+        Source {
+            name: path.display().to_string(),
+            path: Some(path.to_owned()),
+            rank: self.search.rank_of(path).unwrap_or(Rank::User),
+        }
+    }
+
     /// Whether a problem is that of a plugin named on the command line.
     pub(super) fn names(&self, problem: &LoadError) -> bool {
         self.named
@@ -116,6 +126,14 @@ impl Wanted {
         let mut provides = plugin.manifest.provides.iter();
         provides.any(|item| item.kind != Kind::Tool || self.tools.wants(&item.name))
     }
+}
+
+/// What the manifest of a library says.
+pub(super) fn promises(found: &FoundPlugin) -> Vec<Promise> {
+    let provides = found.manifest.provides.iter();
+    provides
+        .map(|item| Promise::new(item.kind, &item.name))
+        .collect()
 }
 
 /// The native plugins of a kernel.
@@ -163,6 +181,15 @@ impl Loader for Plugins {
         let named = self.wanted.named.iter().chain(&self.wanted.developed);
         let named = named.filter_map(|path| Place::file(path, Class::Library));
         searched.chain(named).collect()
+    }
+
+    /// A library tells it in its manifest, if that can be read.
+    fn promises(&self, candidate: &Candidate) -> Vec<Promise> {
+        let Source { path, rank, .. } = &candidate.source;
+        let found = path.as_deref().map(|path| found_at(path, *rank));
+        found.map_or_else(Vec::new, |found| {
+            found.map(|found| promises(&found)).unwrap_or_default()
+        })
     }
 
     fn load(

@@ -44,6 +44,15 @@ impl SearchPath {
         self.directories.push((directory, rank));
     }
 
+    /// The place in the load order of a library that lies in one of the directories.
+    #[must_use]
+    pub fn rank_of(&self, library: &Path) -> Option<Rank> {
+        let folder = library.parent()?;
+        let mut directories = self.directories.iter();
+        let (_, rank) = directories.find(|(directory, _)| directory == folder)?;
+        Some(*rank)
+    }
+
     /// The directories, for messages.
     pub fn directories(&self) -> impl Iterator<Item = &Path> {
         self.directories

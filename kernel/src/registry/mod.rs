@@ -11,6 +11,7 @@ mod generation;
 mod hook;
 mod lifetime;
 mod patience;
+mod placeholder;
 mod quarantine;
 mod snapshot;
 mod stopwatch;
@@ -29,6 +30,7 @@ pub use generation::{Contribution, Generation, InProcess, Kind, MakeServices, Ra
 pub use hook::{BUS_PREFIX, HandlerSpec, HookPoint};
 pub(crate) use lifetime::until;
 pub use patience::{Grace, Patience};
+pub use placeholder::{Placeholder, Promise};
 pub use snapshot::{Registered, Served, Snapshot};
 pub use vitals::Vitals;
 pub use watch::Watcher;

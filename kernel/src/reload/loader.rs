@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pliant_sdk::host::BoxFuture;
 
 use crate::digest::Digest;
-use crate::registry::{Generation, Source};
+use crate::registry::{Generation, Promise, Source};
 use crate::watch::Place;
 
 /// A source as it is found, before any of its code runs.
@@ -17,6 +17,17 @@ pub struct Candidate {
     pub source: Source,
     /// What identifies its content, where that is known without reading a file.
     pub digest: Option<Digest>,
+}
+
+impl Candidate {
+    /// A source whose content is not looked at.
+    #[must_use]
+    pub fn of(source: Source) -> Self {
+        Self {
+            source,
+            digest: None,
+        }
+    }
 }
 
 /// A file that is there and cannot be used as it is.
@@ -65,4 +76,10 @@ pub trait Loader: Send + Sync {
         &self,
         candidate: &Candidate,
     ) -> BoxFuture<'static, Result<Arc<dyn Generation>, String>>;
+
+    /// What one would contribute, as far as its file tells: its place is kept for that while it cannot be
+    /// loaded.
+    fn promises(&self, _candidate: &Candidate) -> Vec<Promise> {
+        Vec::new()
+    }
 }

@@ -9,6 +9,7 @@
 mod hand_over;
 mod loaded;
 mod loader;
+mod memory;
 mod report;
 mod sessions;
 
@@ -21,7 +22,7 @@ use pliant_sdk::event::{SourceChange, SourceOutcome};
 use pliant_sdk::{Error, Event};
 
 use crate::digest::Digest;
-use crate::registry::{Generation, Rank, Registry, Source};
+use crate::registry::{Generation, Placeholder, Promise, Rank, Registry, Source};
 use crate::watch::{Place, Stamp};
 
 pub use loader::{Broken, Candidate, Findings, LoadFailure, Loader};
@@ -30,6 +31,7 @@ pub use sessions::{Hold, OpenSession};
 
 use hand_over::{HandedOver, hand_over};
 use loaded::{Loaded, Plan, plan};
+use memory::{Memory, Remembered};
 use report::{change, short};
 use sessions::Sessions;
 
@@ -53,6 +55,7 @@ pub struct Reloader {
     registry: Arc<Registry>,
     loaders: Mutex<Vec<Arc<dyn Loader>>>,
     sessions: Sessions,
+    memory: Option<Memory>,
     /// One transaction at a time.
     loaded: tokio::sync::Mutex<Vec<Loaded>>,
     /// What is broken and never served, as it was when that was said.
@@ -88,14 +91,54 @@ impl Reloader {
             registry,
             loaders: Mutex::default(),
             sessions: Sessions::default(),
+            memory: None,
             loaded: tokio::sync::Mutex::default(),
             told: Mutex::default(),
+        }
+    }
+
+    /// Keeps in this file what each source contributes, so that one that cannot be loaded later does not
+    /// give its names back.
+    #[must_use]
+    pub fn remembering_in(self, file: PathBuf) -> Self {
+        Self {
+            memory: Some(Memory::new(file)),
+            ..self
         }
     }
 
     /// Takes note of a session, for as long as there is one.
     pub fn open(&self, session: Weak<dyn OpenSession>) {
         self.sessions.add(session);
+        self.remember();
+    }
+
+    /// Keeps what is registered, beside everything else.
+    fn remember(&self) {
+        if let Some(memory) = self.memory.clone() {
+            let snapshot = self.registry.snapshot();
+            drop(tokio::task::spawn_blocking(move || memory.keep(&snapshot)));
+        }
+    }
+
+    /// What is to stand for a source that is there and cannot be loaded, with what it is known to
+    /// contribute, if that is anything; and as what it is known.
+    pub fn stand_in(
+        &self,
+        source: Source,
+        promises: Vec<Promise>,
+        reason: &str,
+    ) -> (Source, Option<Arc<dyn Generation>>) {
+        let path = source.path.as_deref();
+        let remembered = path.and_then(|path| self.memory.as_ref()?.of(path));
+        let (source, mut known) = match remembered {
+            Some(Remembered { name, promises }) => (Source { name, ..source }, promises),
+            None => (source, Vec::new()),
+        };
+        known.extend(promises);
+        let placeholder = Placeholder::new(source.clone(), known, reason);
+        let placeholder = placeholder.map(|it| Arc::new(it) as Arc<dyn Generation>);
+        (source, placeholder)
     }
 
     /// Adds a loader whose sources were published by somebody else, or could not be loaded: from here on
@@ -147,7 +190,11 @@ impl Reloader {
                     generations.push(generation);
                 }
                 Err(message) => {
-                    loaded.push(Loaded::missing(number, candidate.source.clone()));
+                    let promises = loader.promises(&candidate);
+                    let source = candidate.source.clone();
+                    let (source, stand_in) = self.stand_in(source, promises, &message);
+                    generations.extend(stand_in);
+                    loaded.push(Loaded::missing(number, source));
                     failures.push(LoadFailure {
                         source: Some(candidate.source),
                         message,
@@ -244,6 +291,7 @@ impl Reloader {
         }
         if !prepared.is_empty() || !gone.is_empty() {
             self.commit(&mut loaded, prepared, gone, &mut report).await;
+            self.remember();
         }
         drop(loaded);
         if report.says_something() {
