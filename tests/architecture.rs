@@ -60,7 +60,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("digest", &[]),
     ("watch", &["digest"]),
     ("dev", &["watch"]),
-    ("reload", &["registry", "digest", "watch"]),
+    ("reload", &["registry", "digest", "watch", "jsonfile"]),
     ("textfile", &[]),
     ("environment", &[]),
     ("jsonfile", &["textfile"]),
