@@ -14,6 +14,7 @@ mod isolation;
 mod line;
 mod messages;
 mod model_server;
+mod plugin_command;
 mod plugins;
 mod prompt;
 mod reload;

@@ -285,9 +285,16 @@ async fn a_change_during_a_turn_serves_from_the_next_request_on_and_a_running_ca
     soon(entered.notified()).await;
     let (second, entered, second_gate) = gated("two");
     let second = Mutex::new(Some(log.plugin("2").tool(second)));
-    disk.write("t", "2", move || Ok(second.lock().unwrap().take().unwrap()));
+    let loaded = Arc::new(Notify::new());
+    let is_loaded = Arc::clone(&loaded);
+    disk.write("t", "2", move || {
+        is_loaded.notify_one();
+        Ok(second.lock().unwrap().take().unwrap())
+    });
     let reloader = Arc::clone(scene.kernel.reloader());
     let reload = tokio::spawn(async move { reloader.changed(vec![path("t")]).await });
+    // On this one thread it stands where it waits for the end of the turn, when this goes on.
+    soon(loaded.notified()).await;
     let refused = scene.session.reload().await.unwrap_err();
     assert!(refused.is(code::UNAVAILABLE), "{refused}");
     assert_eq!(log.take(), [""; 0], "not within a turn");
