@@ -88,6 +88,7 @@ impl Lab {
         let loads = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&loads);
         let (gate, open) = watch::channel(true);
+        let start = folder.path().join("open");
         let host = PluginHost {
             runtime: PluginRuntime::with_start_limit(limit),
             stage: Stage::new(folder.path().join("cache"), folder.path().to_owned()),
@@ -99,7 +100,7 @@ impl Lab {
                 while !*open.borrow() {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                json!({})
+                json!({"settings": {"start": start}})
             }),
             program: None,
             isolates: Box::new(|_| false),
@@ -266,6 +267,18 @@ fn opening_waits_for_a_slow_start_no_longer_than_the_limit() {
         &["hello", "did not start within 0.05 s"],
     );
     lab.gate.send_replace(true);
+}
+
+/// E08: an `init` that blocks.
+#[test]
+fn a_constructor_that_blocks_is_told_in_time_and_others_load() {
+    let lab = Lab::with_limit(Duration::from_millis(500));
+    let Err(error) = lab.open(&library("hangs")) else {
+        panic!("it waits for a file");
+    };
+    assert_says(&error.to_string(), &["hangs", "did not start within 0.5 s"]);
+    assert!(lab.open(&library(EAGER)).is_ok());
+    fs::write(lab.folder.path().join("open"), "").unwrap();
 }
 
 /// `plugin-abi.md` §6: each drop that runs user code. Nothing keeps what a kernel has loaded.

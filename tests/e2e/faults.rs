@@ -84,6 +84,27 @@ fn a_plugin_that_hangs_takes_no_calls_until_it_returns_and_others_go_on() {
 }
 
 #[test]
+fn a_gate_that_hangs_is_shut_and_is_not_asked_again() {
+    // plugin-abi §6, G5
+    let server = ModelServer::start([]);
+    let home = TempHome::with_model(&server);
+    home.settings(json!({
+        "extensions": {"handlerTimeoutMs": 300},
+        "pluginSettings": {"hangs": {"gate": "/nowhere"}},
+    }));
+    let mut rpc = with_plugins(&home, &["hangs"]);
+    let mut refused = || rpc.error(json!({"type": "bash", "command": "echo it ran"}));
+    let [first, second, third] = [refused(), refused(), refused()];
+    assert!(first.contains("within 300 ms"), "{first}");
+    assert!(second.contains("hangs: for"), "{second}");
+    assert!(third.contains("hangs: for"), "{third}");
+    let ended = rpc.end();
+    assert!(ended.status.success(), "{ended:?}");
+    assert_eq!(reports(&ended.records, "hangs: for"), 1, "{ended:?}");
+    server.finish();
+}
+
+#[test]
 fn the_program_ends_though_a_plugin_never_returns() {
     // plugin-abi §6
     let server = ModelServer::start([hang("spin")]);
@@ -92,6 +113,20 @@ fn the_program_ends_though_a_plugin_never_returns() {
     hang_and_abort(&home, &mut rpc);
     let ended = rpc.end();
     assert!(ended.status.success(), "{ended:?}");
+    server.finish();
+}
+
+#[test]
+fn a_prompt_that_is_interrupted_ends_though_a_plugin_never_returns() {
+    // plugin-abi §6, R51
+    let server = ModelServer::start([hang("spin")]);
+    let home = TempHome::with_model(&server);
+    let library = fixture_plugin("hangs").display().to_string();
+    let running = home.prompt("Hang.").args(["--plugin", &library]).spawn();
+    let begun = home.project_dir().join("begun");
+    until("the tool", || begun.exists().then_some(()));
+    running.signal(libc::SIGINT);
+    assert_eq!(running.wait().status.code(), Some(130));
     server.finish();
 }
 
@@ -213,6 +248,22 @@ fn services_called_with_garbage_answer_in_words_and_go_on() {
     assert!(result(&requests[2]).contains("still here"));
 }
 
+/// A library in which something is called by another name.
+fn replaced(library: &[u8], name: &[u8], by: &[u8]) -> Vec<u8> {
+    let mut changed = library.to_vec();
+    let mut from = 0;
+    while let Some(at) = changed[from..]
+        .windows(name.len())
+        .position(|bytes| bytes == name)
+    {
+        from += at;
+        changed[from..from + name.len()].copy_from_slice(by);
+        from += name.len();
+    }
+    assert!(from > 0, "it has no such name");
+    changed
+}
+
 /// A library in the user's folder of plugins that is none.
 fn install(home: &TempHome, name: &str, content: &[u8]) -> PathBuf {
     home.write_agent(&format!("plugins/libpliant_{name}.so"), content)
@@ -224,37 +275,22 @@ fn files_that_are_no_plugins_are_each_told_with_a_reason_and_the_rest_is_loaded(
     let home = TempHome::new();
     let whole = fs::read(fixture_plugin("hello")).expect("it was built");
     let mut foreign = whole.clone();
-    // The machine of an ELF header: a 68000.
-    foreign[18] = 4;
-    let nameless = String::from_utf8_lossy(b"PLIANT_MANIFEST");
-    let at = whole
-        .windows(nameless.len())
-        .position(|bytes| bytes == nameless.as_bytes());
-    let mut symbolless = whole.clone();
-    let mut search = at;
-    while let Some(found) = search {
-        symbolless[found] = b'Q';
-        let rest = symbolless.windows(nameless.len());
-        search = rest
-            .into_iter()
-            .position(|bytes| bytes == nameless.as_bytes());
-    }
-    let mut aborting = whole.clone();
-    let unwind = b"\"panic\":\"unwind\"";
-    while let Some(at) = aborting
-        .windows(unwind.len())
-        .position(|bytes| bytes == unwind)
-    {
-        aborting[at..at + unwind.len()].copy_from_slice(b"\"panic\":\"abort\" ");
-    }
+    // The machine of an ELF header: that of another processor than this one.
+    foreign[18] = if cfg!(target_arch = "aarch64") {
+        62
+    } else {
+        183
+    };
+    let nameless = replaced(&whole, b"PLIANT_MANIFEST", b"PLIANT_MAN1FEST");
+    let aborting = replaced(&whole, b"\"panic\":\"unwind\"", b"\"panic\":\"abort\" ");
     let other = fs::read(abi_fixture("other")).expect("it was built");
     let cases: [(&str, &[u8], &str); 7] = [
         ("cut", &whole[..whole.len() / 2], "not a complete library"),
         ("empty", b"", "not a complete library"),
         ("text", b"#!/bin/sh\necho hello\n", "not a complete library"),
         ("foreign", &foreign, "it is for"),
-        ("symbolless", &symbolless, "not a pliant plugin"),
-        ("aborting", &aborting, "panic = \\\"unwind\\\""),
+        ("nameless", &nameless, "not a pliant plugin"),
+        ("aborting", &aborting, "panic = \"unwind\""),
         (
             "other",
             &other,
@@ -267,12 +303,50 @@ fn files_that_are_no_plugins_are_each_told_with_a_reason_and_the_rest_is_loaded(
     install(&home, "whole", &whole);
     let run = home.pliant().args(["--list-models"]).run().success();
     for (name, _, words) in &cases {
-        let words = words.replace("\\\"", "\"");
         let told = run
             .stderr
             .lines()
-            .any(|line| line.contains(&words) && line.contains(name));
+            .any(|line| line.contains(*words) && line.contains(name));
         assert!(told, "{name}: {}", run.stderr);
     }
     assert!(!run.stderr.contains("pliant_whole"), "{}", run.stderr);
+}
+
+#[test]
+fn a_library_without_the_symbol_that_starts_it_is_told() {
+    // E08
+    let home = TempHome::new();
+    let whole = fs::read(fixture_plugin("hello")).expect("it was built");
+    let loader = b"_1as_0lib_1header_0root_bmodule_bloader";
+    let headless = replaced(
+        &whole,
+        loader,
+        &[&loader[..loader.len() - 1], b"X"].concat(),
+    );
+    install(&home, "headless", &headless);
+    let run = home.pliant().args(["--list-models"]).run().success();
+    for words in ["\"hello\"", "headless", "_1as_0lib_1header"] {
+        assert!(run.stderr.contains(words), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn a_library_on_a_file_system_in_memory_is_loaded() {
+    // plugin-abi §5: a private copy is loaded, whatever the file lies on
+    let folder = PathBuf::from(format!("/dev/shm/pliant-{}", std::process::id()));
+    if fs::create_dir(&folder).is_err() {
+        return;
+    }
+    let file = folder.join("hello.so");
+    fs::copy(fixture_plugin("hello"), &file).expect("it can be copied");
+    let greet = reply::tool_call("greet", json!({"name": "you"}));
+    let server = ModelServer::start([greet, reply::text("Well.")]);
+    let home = TempHome::with_model(&server);
+    let library = file.display().to_string();
+    home.prompt("Go.")
+        .args(["--plugin", &library])
+        .run()
+        .success();
+    fs::remove_dir_all(&folder).expect("it is ours");
+    assert!(result(&server.finish()[1]).contains("Hello, you!"));
 }

@@ -50,6 +50,8 @@ struct Run {
     starting: tokio::sync::Mutex<Crashes>,
     crashes: AtomicU32,
     calls: AtomicU64,
+    /// Until when no child is started, and why: until then calls need not try.
+    rests: Mutex<Option<(Instant, Error)>>,
 }
 
 /// Crashes since a call was answered.
@@ -104,6 +106,7 @@ impl Isolated {
             starting: tokio::sync::Mutex::default(),
             crashes: AtomicU32::new(0),
             calls: AtomicU64::new(0),
+            rests: Mutex::default(),
         });
         let contributions = run.start()?;
         Ok(Self {
@@ -195,7 +198,7 @@ impl Run {
         }
         let wait = crashes.wait(Instant::now());
         if !wait.is_zero() {
-            return Err(Error::new(
+            let error = Error::new(
                 code::CRASHED,
                 format!(
                     "The plugin \"{}\" crashed {} times in a row ({}) and is started again in {:.1} s at the earliest. Mend it, or disable it.",
@@ -204,7 +207,10 @@ impl Run {
                     crashes.how,
                     wait.as_secs_f32()
                 ),
-            ));
+            );
+            let mut rests = self.rests.lock().unwrap_or_else(PoisonError::into_inner);
+            *rests = Some((Instant::now() + wait, error.clone()));
+            return Err(error);
         }
         let (run, (tell, told)) = (Arc::clone(self), tokio::sync::oneshot::channel());
         let start = move || {
@@ -260,6 +266,18 @@ impl Generation for Isolated {
             Some(child) => child.control(op, payload, CONTROL),
             None => Err(Error::unsupported(&format!("the operation \"{op}\""))),
         }
+    }
+
+    /// Between crashes: its handlers are not asked a thousand times in vain (E09).
+    fn fault(&self) -> Option<Error> {
+        let mut rests = self
+            .run
+            .rests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let is_over = |rests: &mut (Instant, Error)| rests.0 <= Instant::now();
+        drop(rests.take_if(is_over));
+        rests.as_ref().map(|(_, error)| error.clone())
     }
 
     fn retire(&self) {

@@ -101,18 +101,30 @@ impl Drop for End {
     }
 }
 
-/// `pluginSettings.hangs.start` and `.end` are files; the plugin blocks at its start or end until they
-/// are there.
+/// `pluginSettings.hangs.start`, `.gate` and `.end` are files; the plugin blocks at its start, before
+/// commands of the user, or at its end until they are there.
 fn create(_host: Host, init: Init) -> Result<Plugin, Error> {
     let file = |place: &str| init.settings.get(place)?.as_str().map(PathBuf::from);
     if let Some(until) = file("start") {
         block(&until);
     }
-    Ok(Plugin::new().tool(Hang).tool(End(file("end"))))
+    let gate = file("gate");
+    Ok(Plugin::new()
+        .tool(Hang)
+        .tool(End(file("end")))
+        .on_event("user_bash", move |_, _| {
+            let gate = gate.clone();
+            async move {
+                if let Some(until) = gate {
+                    spin(&until);
+                }
+                Ok(Value::Null)
+            }
+        }))
 }
 
 pliant_sdk::export! {
     name: "hangs",
-    provides: { tool "hang", tool "end" },
+    provides: { tool "hang", tool "end", hook "user_bash" },
     create: create,
 }
