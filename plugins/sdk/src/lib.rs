@@ -47,7 +47,8 @@
 //!
 //! A failure is an [`Error`] with a sentence in it; a panic is caught at the border and becomes one.
 //! Futures are polled by the kernel; waiting is for [`Host`]'s futures, blocking work for
-//! [`Host::blocking`].
+//! [`Host::blocking`]. The [`guide`] goes on from here: what else there is to contribute, and to ask for;
+//! [`testing`] is for the plugin's own tests.
 #![deny(missing_docs)]
 
 pub mod error;
@@ -80,6 +81,7 @@ pub mod export;
 mod guard;
 mod lenient;
 
+pub mod guide;
 pub mod testing;
 
 pub mod partial_json;

@@ -40,7 +40,10 @@ impl Lab {
             "baseUrl": model.url(), "api": "openai-completions", "apiKey": "test-key",
             "models": [{"id": MODEL, "contextWindow": window, "maxTokens": answer}],
         }}));
-        home.settings(json!({"retry": {"enabled": false}, "compaction": {"enabled": false}}));
+        home.settings(
+            json!({"retry": {"enabled": false}, "compaction": {"enabled": false},
+            "hotReload": {"maxReloads": 1_000_000}}),
+        );
         home.write("small.txt", "small file\n");
         Self {
             home,
@@ -83,6 +86,11 @@ impl Lab {
             measure(&self.prompt(flags))
         };
         (0..runs).map(run).collect()
+    }
+
+    /// The user's directory of the runs.
+    pub fn agent_dir(&self) -> PathBuf {
+        self.home.agent_dir()
     }
 
     /// A path in the temporary directory of the runs.

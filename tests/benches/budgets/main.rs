@@ -1,7 +1,8 @@
 //! The budgets of the README: what a whole process of the release binary costs, in one table.
 //!
 //! `cargo bench -p pliant-tests` builds and measures the binary and its plugins against a replayed
-//! model on loopback; with `-- --build` also what a plugin author waits for. It says `ok` or `over`
+//! model on loopback; with `-- --build` also what a plugin author waits for, with `-- NAME` one case
+//! alone. It says `ok` or `over`
 //! and never fails on a time: the machine may be busy with something else, so the load is printed
 //! before and after.
 
@@ -27,7 +28,12 @@ fn main() -> ExitCode {
     println!("{}", lab::machine("before"));
     let lab = Lab::build();
     let mut table = Table::default();
+    let only = args.iter().find(|arg| !arg.starts_with('-'));
+    let wanted = |name: &str| only.is_none_or(|only| name.contains(only.as_str()));
     for (name, measure) in case::ALL {
+        if !wanted(name) {
+            continue;
+        }
         eprintln!("measuring: {name}");
         measure(&lab, &mut table);
     }

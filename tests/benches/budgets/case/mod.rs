@@ -9,6 +9,7 @@ use pliant_tests::table::Table;
 mod answer;
 mod build;
 mod plugins;
+mod reload;
 mod stream;
 mod turns;
 mod version;
@@ -19,12 +20,13 @@ pub use build::build;
 type Case = fn(&Lab, &mut Table);
 
 /// Every case that is always measured, by name.
-pub const ALL: [(&str, Case); 5] = [
+pub const ALL: [(&str, Case); 6] = [
     ("version", version::version),
     ("answer", answer::answer),
     ("plugins", plugins::plugins),
     ("turns", turns::turns),
     ("stream", stream::stream),
+    ("reload", reload::reload),
 ];
 
 fn ms(time: Duration) -> f64 {
