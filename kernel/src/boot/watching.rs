@@ -34,20 +34,18 @@ impl Kernel {
 
 async fn watch(reloader: Arc<Reloader>, wanted: Wanted) {
     let (tell, mut told) = mpsc::unbounded_channel();
+    // What changed since it was loaded and before it is watched is told too.
+    let known = reloader.stamps().await;
     let of_places = Arc::clone(&reloader);
     let start = move || {
         let places = wanted.places(&of_places);
-        let directories: Vec<_> = places.iter().map(|place| place.directory.clone()).collect();
         let tell = move |what| {
             // Nobody listens at the end of the program.
             let _ = tell.send(what);
         };
         match places.is_empty() {
             true => Ok(None),
-            false => {
-                let watcher = Watcher::start(places, wanted.pauses, tell)?;
-                Ok(Some((watcher, directories)))
-            }
+            false => Watcher::start(places, Some(known), wanted.pauses, tell).map(Some),
         }
     };
     let started = tokio::task::spawn_blocking(start).await;
@@ -61,12 +59,10 @@ async fn watch(reloader: Arc<Reloader>, wanted: Wanted) {
             return;
         }
     };
-    let Some((_watcher, directories)) = started else {
+    let Some(_watcher) = started else {
         return;
     };
     reloader.learn().await;
-    // What changed since it was loaded and before it was watched.
-    let _ = reloader.changed(directories).await;
     while let Some(told) = told.recv().await {
         match told {
             Told::Changes(changes) => {

@@ -104,7 +104,7 @@ impl Dev {
             text: QUIET,
             ..Pauses::default()
         };
-        let watcher = Watcher::start(places, pauses, move |told| {
+        let watcher = Watcher::start(places, None, pauses, move |told| {
             // Nobody listens at the end.
             let _ = changed.send(match told {
                 Told::Changes(changes) => {

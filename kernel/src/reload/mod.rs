@@ -245,6 +245,17 @@ impl Reloader {
         loaders.iter().flat_map(|loader| loader.places()).collect()
     }
 
+    /// The files that are known, as they were when they were loaded or could not be.
+    pub async fn stamps(&self) -> HashMap<PathBuf, Stamp> {
+        let loaded = self.loaded.lock().await;
+        let known = loaded.iter();
+        let known = known.filter_map(|known| Some((known.source.path.clone()?, known.stamp?)));
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = told.iter();
+        let told = told.filter_map(|(path, stamp)| Some((path.clone(), (*stamp)?)));
+        known.chain(told).collect()
+    }
+
     /// Learns what the files hold that are loaded, so that it is known later whether and from what they
     /// changed. Those that ship are left out: they are large, and hardly ever change.
     pub async fn learn(&self) {

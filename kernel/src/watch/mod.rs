@@ -13,6 +13,7 @@ mod thread;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
@@ -49,12 +50,13 @@ pub struct Watcher {
 
 impl Watcher {
     /// Starts watching, on a thread of its own; `tell` is called there. What changes after this returns
-    /// is told.
+    /// is told. With `known`, so is what is not as it is known there: it changed before.
     ///
     /// # Errors
     /// When there is no thread to be had.
     pub fn start(
         places: Vec<Place>,
+        known: Option<HashMap<PathBuf, Stamp>>,
         pauses: Pauses,
         tell: impl Fn(Told) + Send + 'static,
     ) -> io::Result<Self> {
@@ -64,6 +66,9 @@ impl Watcher {
         let work = move || {
             let mut work = Work::new(pauses, outbox, Box::new(tell));
             work.watch(places);
+            if let Some(known) = known {
+                work.compare(known);
+            }
             // Whoever started it has gone away if nobody listens.
             let _ = ready.send(());
             work.run(&inbox);

@@ -32,7 +32,7 @@ fn watched(class: Class, prepare: impl FnOnce(&Path)) -> Folder {
     };
     let (tell, told) = channel();
     let tell = move |what| drop(tell.send(what));
-    let watcher = Watcher::start(vec![place], PAUSES, tell).unwrap();
+    let watcher = Watcher::start(vec![place], None, PAUSES, tell).unwrap();
     Folder {
         dir,
         told,
@@ -203,4 +203,36 @@ fn other_places_can_be_watched_later() {
         told = folder.next();
     }
     assert_eq!(told, ["+other/b"]);
+}
+
+#[test]
+fn what_changed_before_it_was_watched_is_told_where_it_was_known() {
+    let dir = tempfile::tempdir().unwrap();
+    with_a(dir.path());
+    let path = |name: &str| dir.path().join("w").join(name);
+    fs::write(path("same"), "one").unwrap();
+    fs::write(path("gone"), "one").unwrap();
+    let known = ["a", "same", "gone"].map(|name| (path(name), Stamp::of(&path(name)).unwrap()));
+    fs::write(path("a"), "another one").unwrap();
+    fs::write(path("new"), "one").unwrap();
+    fs::remove_file(path("gone")).unwrap();
+    let place = Place {
+        directory: dir.path().join("w"),
+        recursive: false,
+        class: Class::Script,
+        only: Only::All,
+    };
+    let (tell, told) = channel();
+    let tell = move |what| drop(tell.send(what));
+    let _watcher = Watcher::start(vec![place], Some(known.into()), PAUSES, tell).unwrap();
+    let mut all = Changes::default();
+    while all.changed.len() < 2 || all.removed.is_empty() {
+        let Told::Changes(some) = told.recv_timeout(Duration::from_secs(20)).unwrap() else {
+            panic!("another word")
+        };
+        all.changed.extend(some.changed);
+        all.removed.extend(some.removed);
+    }
+    assert_eq!(all.changed, [path("a"), path("new")]);
+    assert_eq!(all.removed, [path("gone")]);
 }

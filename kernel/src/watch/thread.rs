@@ -92,6 +92,16 @@ impl Work {
         self.follow();
     }
 
+    /// Takes what is known of files for the truth: what is otherwise now has changed.
+    pub(super) fn compare(&mut self, known: HashMap<PathBuf, Stamp>) {
+        self.known
+            .retain(|path, stamp| known.get(path) == Some(stamp));
+        for (path, stamp) in known {
+            self.known.entry(path).or_insert(stamp);
+        }
+        self.rescan();
+    }
+
     /// Until somebody stops it.
     pub(super) fn run(&mut self, inbox: &Receiver<Message>) {
         loop {
