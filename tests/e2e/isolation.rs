@@ -185,6 +185,7 @@ fn a_plugin_that_ends_its_process_at_the_start_is_refused_before_it_is_loaded_he
         ("exit", "status 3"),
         ("overflow", "overflow"),
         ("panic", "as asked"),
+        ("memory", "SIGABRT"),
     ] {
         let (home, server) = crashing(&[]);
         home.settings(json!({"pluginSettings": {"crashes": {"start": how}}}));

@@ -221,3 +221,34 @@ fn a_tool_is_edited_broken_and_mended_in_one_conversation() {
         result(5)
     );
 }
+
+#[test]
+fn builds_without_a_session_are_lines_for_programs() {
+    // issue: "headless"
+    let home = TempHome::new();
+    plugin(&home, &["new", "headless-tool"]).run().success();
+    let folder = home.project_dir().join("headless-tool");
+    cargo(&folder, &["build"]);
+    let source = folder.join("src/lib.rs");
+    let first = fs::read_to_string(&source).expect("there");
+    let words = ["dev", "--headless", "--json", "headless-tool"];
+    let run = with_cargo(home.pliant()).args(words);
+    let mut dev = run.limit(std::time::Duration::from_secs(300)).rpc();
+    dev.next("the watch", |line| line["type"] == "watching");
+    fs::write(&source, format!("{first}\nfn broken( {{}}\n")).expect("written");
+    let failed = dev.next("the error", |line| line["type"] == "failed");
+    let error = &failed["errors"][0];
+    assert_eq!(error["file"], "src/lib.rs");
+    assert!(error["line"].as_u64() > Some(40), "{failed}");
+    fs::write(&source, format!("{first}\n// mended\n")).expect("written");
+    dev.next("the library", |line| line["type"] == "built");
+    let checked = dev.next("the check", |line| line["type"] == "checked");
+    assert_eq!(checked["contributes"], json!(["count_words"]));
+    dev.signal(15);
+    dev.wait();
+    plugin(&home, &["check", "nowhere.so"])
+        .run()
+        .failure(&["cannot be read"]);
+    let nothing = home.pliant().args(["dev", "--headless", "nowhere"]).run();
+    nothing.failure(&["There is no Cargo.toml", "pliant plugin new"]);
+}

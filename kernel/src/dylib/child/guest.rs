@@ -41,6 +41,8 @@ pub(super) struct Start {
     /// What the plugin is created with.
     pub(super) init: Value,
     pub(super) limits: ChildLimits,
+    /// It is only tried out.
+    pub(super) tries: bool,
 }
 
 /// Serves one plugin until the link ends. The link is what stands at the standard input.
@@ -160,7 +162,7 @@ impl Guest {
     }
 
     fn load(self: &Arc<Self>, start: Start) -> Result<Vec<u8>, LoadError> {
-        limits::set(start.limits);
+        limits::set(start.limits, start.tries);
         let found = found_at(&start.copy, Rank::User)?;
         let services: Arc<dyn Services> = Arc::new(OverLink {
             guest: Arc::clone(self),

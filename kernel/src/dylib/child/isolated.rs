@@ -148,6 +148,7 @@ impl Run {
             copy: self.copy.path().to_owned(),
             init: (self.host.init)(name),
             limits: (self.host.limits)(name),
+            tries: false,
         };
         let runtime = self.host.runtime.threads();
         let runtime =

@@ -12,8 +12,12 @@ pub struct ChildLimits {
     pub cpu_seconds: Option<u64>,
 }
 
+/// Data of a plugin that is only tried out, bytes: one that takes memory without end at its start must not
+/// take that of the machine. What is only reserved does not count.
+const TRIED_OUT: u64 = 2 << 30;
+
 /// Sets the limits of this process.
-pub(super) fn set(limits: ChildLimits) {
+pub(super) fn set(limits: ChildLimits, tries: bool) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     let lower = |resource: Resource, most: u64| {
@@ -31,6 +35,9 @@ pub(super) fn set(limits: ChildLimits) {
     }
     if let Some(seconds) = limits.cpu_seconds {
         lower(Resource::Cpu, seconds);
+    }
+    if tries {
+        lower(Resource::Data, TRIED_OUT);
     }
     // A crash is told in a sentence; an image of the memory is nobody's wish.
     lower(Resource::Core, 0);

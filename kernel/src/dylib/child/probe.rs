@@ -33,6 +33,7 @@ pub(in crate::dylib) fn probe(
         copy: copy.path().to_owned(),
         init: (host.init)(name),
         limits: (host.limits)(name),
+        tries: true,
     };
     let runtime = host.runtime.threads();
     let runtime = runtime.map_err(|error| LoadError::create_failed(found, error.to_string()))?;
