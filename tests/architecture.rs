@@ -60,10 +60,10 @@ const MODULES: &[(&str, &[&str])] = &[
     ("digest", &[]),
     ("watch", &["digest"]),
     ("dev", &["watch"]),
-    ("reload", &["registry", "digest", "watch", "jsonfile"]),
     ("textfile", &[]),
     ("environment", &[]),
     ("jsonfile", &["textfile"]),
+    ("reload", &["registry", "digest", "jsonfile", "watch"]),
     ("settings", &["textfile", "jsonfile"]),
     ("trust", &["settings", "jsonfile"]),
     (

@@ -30,6 +30,7 @@ mod settings;
 mod signals;
 mod slash;
 mod stdout;
+mod stress;
 mod tools;
 mod trust;
 mod unruly;

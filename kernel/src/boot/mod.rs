@@ -196,6 +196,10 @@ impl Kernel {
         let found = wanted.find();
         let memory = options.agent_dir.join("cache").join("contributions.json");
         let mut reloader = Reloader::new(Arc::clone(&registry)).remembering_in(memory);
+        let most = settings.count("hotReload.maxReloads");
+        if let Some(most) = most.and_then(|most| usize::try_from(most).ok()) {
+            reloader = reloader.allowing(most);
+        }
         let (mut opened, mut failed) = (Vec::new(), Vec::new());
         let (mut failures, mut broken) = (Vec::new(), Vec::new());
         for problem in found.problems {

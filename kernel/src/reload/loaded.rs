@@ -9,9 +9,8 @@ use crate::digest::Digest;
 use crate::registry::Source;
 use crate::watch::Stamp;
 
-/// More reloads of one source than this within [`BUSY_TIME`] are a loop: something writes the file again
-/// whenever it was reloaded.
-const BUSY: usize = 5;
+/// More reloads of one source within this time than there may be are a loop: something writes the file
+/// again whenever it was reloaded.
 const BUSY_TIME: Duration = Duration::from_secs(10);
 
 /// A source that was loaded, or could not be.
@@ -26,6 +25,8 @@ pub(super) struct Loaded {
     pub(super) stamp: Option<Stamp>,
     /// Generations there have been; none serves while it is 0.
     pub(super) generation: u32,
+    /// Generations that other content took the place of.
+    pub(super) replaced: u32,
     /// The content that could not be loaded, so that it is said once.
     pub(super) failed: Option<Digest>,
     recent: VecDeque<Instant>,
@@ -39,6 +40,7 @@ impl Loaded {
             source,
             digest,
             generation: 1,
+            replaced: 0,
             failed: None,
             recent: VecDeque::new(),
         }
@@ -75,8 +77,8 @@ impl Loaded {
         now.is_some() && now == self.stamp
     }
 
-    /// Counts a reload that nobody asked for; false when there were too many of late.
-    pub(super) fn may_reload(&mut self, now: Instant) -> bool {
+    /// Counts a reload that nobody asked for; false when there were more than `most` of late.
+    pub(super) fn may_reload(&mut self, now: Instant, most: usize) -> bool {
         while self
             .recent
             .front()
@@ -84,7 +86,7 @@ impl Loaded {
         {
             self.recent.pop_front();
         }
-        let may = self.recent.len() < BUSY;
+        let may = self.recent.len() < most;
         if may {
             self.recent.push_back(now);
         }
@@ -224,11 +226,11 @@ mod tests {
         let start = Instant::now();
         let after = |ms| start + Duration::from_millis(ms);
         for ms in 0..5 {
-            assert!(loaded.may_reload(after(ms * 100)));
+            assert!(loaded.may_reload(after(ms * 100), 5));
         }
-        assert!(!loaded.may_reload(after(9_000)));
-        assert!(loaded.may_reload(after(10_100)));
+        assert!(!loaded.may_reload(after(9_000), 5));
+        assert!(loaded.may_reload(after(10_100), 5));
         loaded.forget_reloads();
-        assert!(loaded.may_reload(after(10_100)));
+        assert!(loaded.may_reload(after(10_100), 5));
     }
 }

@@ -12,6 +12,7 @@ mod loader;
 mod memory;
 mod report;
 mod sessions;
+mod standing;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,7 @@ use crate::watch::{Place, Stamp};
 pub use loader::{Broken, Candidate, Findings, LoadFailure, Loader};
 pub use report::Report;
 pub use sessions::{Hold, OpenSession};
+pub use standing::{Standing, is_much};
 
 use hand_over::{HandedOver, hand_over};
 use loaded::{Loaded, Plan, plan};
@@ -56,6 +58,8 @@ pub struct Reloader {
     loaders: Mutex<Vec<Arc<dyn Loader>>>,
     sessions: Sessions,
     memory: Option<Memory>,
+    /// Reloads of one source within ten seconds that nobody asked for, at most.
+    most_reloads: usize,
     /// One transaction at a time.
     loaded: tokio::sync::Mutex<Vec<Loaded>>,
     /// What is broken and never served, as it was when that was said.
@@ -92,6 +96,7 @@ impl Reloader {
             loaders: Mutex::default(),
             sessions: Sessions::default(),
             memory: None,
+            most_reloads: 5,
             loaded: tokio::sync::Mutex::default(),
             told: Mutex::default(),
         }
@@ -103,6 +108,15 @@ impl Reloader {
     pub fn remembering_in(self, file: PathBuf) -> Self {
         Self {
             memory: Some(Memory::new(file)),
+            ..self
+        }
+    }
+
+    /// Allows so many reloads of one source within ten seconds without anybody asking; 5 otherwise.
+    #[must_use]
+    pub fn allowing(self, most_reloads: usize) -> Self {
+        Self {
+            most_reloads,
             ..self
         }
     }
@@ -289,11 +303,16 @@ impl Reloader {
             task.prepare(plan, &mut loaded, &mut prepared, &mut report)
                 .await;
         }
+        let copies = standing::copies(&loaded);
         if !prepared.is_empty() || !gone.is_empty() {
             self.commit(&mut loaded, prepared, gone, &mut report).await;
             self.remember();
         }
+        let advice = standing::advice(&loaded, copies);
         drop(loaded);
+        if let Some(message) = advice {
+            self.say(Event::Notice { message }).await;
+        }
         if report.says_something() {
             let changes = report.changes.clone();
             self.say(Event::ResourcesChanged { changes }).await;
@@ -415,6 +434,7 @@ fn settle(loaded: &mut Vec<Loaded>, new: Prepared, note: Option<String>) -> Sour
                 (_, false) => SourceOutcome::Reloaded,
             };
             let from = known.digest.filter(|_| known.generation > 0);
+            known.replaced += u32::from(known.generation > 0 && !new.same);
             known.generation += 1;
             known.digest = new.digest;
             known.failed = None;
@@ -551,7 +571,7 @@ impl Task<'_> {
                     known.forget_reloads();
                 } else if known.failed.is_some() && known.failed == digest {
                     continue;
-                } else if !known.may_reload(Instant::now()) {
+                } else if !known.may_reload(Instant::now(), self.reloader.most_reloads) {
                     report.changes.push(paused(known));
                     continue;
                 }
@@ -585,7 +605,7 @@ impl Task<'_> {
 }
 
 fn paused(known: &Loaded) -> SourceChange {
-    let message = "It changed more than five times within ten seconds, so it is not reloaded by itself for now. /reload loads it.";
+    let message = "It changed too often within ten seconds (the setting hotReload.maxReloads), so it is not reloaded by itself for now. /reload loads it.";
     SourceChange {
         message: Some(message.to_owned()),
         ..change(&known.source, SourceOutcome::Failed)

@@ -4,6 +4,7 @@
 mod export;
 mod model;
 mod places;
+mod plugins;
 mod reload;
 mod sessions;
 
@@ -68,6 +69,7 @@ const WORDS: &[Slash] = &[
     places::LABEL,
     export::EXPORT,
     reload::RELOAD,
+    plugins::PLUGINS,
 ];
 
 /// The word that a line begins with, and what follows it.

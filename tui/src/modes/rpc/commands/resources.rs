@@ -9,7 +9,14 @@ use crate::modes::rpc::request::Data;
 pub(super) const COMMANDS: &[Entry] = &[
     quick("get_commands", |call| Box::pin(list(call))),
     long("reload", |call| Box::pin(reload(call))),
+    quick("get_plugins", |call| Box::pin(plugins(call))),
 ];
+
+/// An addition of pliant: how plugins and scripts are doing.
+async fn plugins(call: Call) -> Answer {
+    let plugins = call.rpc.runtime.kernel().reloader().standing().await;
+    Data::of(&json!({ "plugins": plugins }))
+}
 
 /// An addition of pliant: answers what became of each source.
 async fn reload(call: Call) -> Answer {
