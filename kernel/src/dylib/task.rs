@@ -113,7 +113,7 @@ impl<T: Send + 'static> Task<T> {
     fn queue(self: &Arc<Self>) {
         match self.workers.upgrade() {
             Some(workers) => workers.add(Arc::clone(self) as Arc<dyn Work>),
-            None => self.give_up(),
+            None => self.give_up(Error::cancelled()),
         }
     }
 
@@ -175,11 +175,11 @@ impl<T: Send + 'static> Work for Task<T> {
         }
     }
 
-    fn give_up(&self) {
+    fn give_up(&self, reason: Error) {
         let running = lock(&self.running).take();
         // Its code may run once more here, and nobody is told of what it does.
         let _ = catch(|| drop(running));
-        self.answer(Err(Error::cancelled()));
+        self.answer(Err(reason));
     }
 }
 

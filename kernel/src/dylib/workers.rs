@@ -8,6 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use pliant_sdk::Error;
 use tokio::runtime::Handle;
 
 /// Threads that stay. One may be held for a moment by a plugin that computes.
@@ -24,8 +25,8 @@ pub(super) trait Work: Send + Sync {
     /// Carries on; may take long, but does not panic.
     fn carry_on(self: Arc<Self>);
 
-    /// There are no workers any more.
-    fn give_up(&self);
+    /// No worker will ever carry on with it, for this reason.
+    fn give_up(&self, reason: Error);
 }
 
 /// The workers of a runtime.
@@ -61,13 +62,13 @@ impl Workers {
         let mut state = self.state();
         if state.is_closed {
             drop(state);
-            return work.give_up();
+            return work.give_up(Error::cancelled());
         }
         state.queue.push_back(work);
         if state.queue.len() <= state.idle {
             self.filled.notify_one();
-        } else if state.workers < STAY {
-            self.start_worker(&mut state);
+        } else if state.workers < STAY && self.start_worker(&mut state) {
+            // It takes it.
         } else if !state.is_watched {
             state.is_watched = true;
             drop(state);
@@ -83,16 +84,17 @@ impl Workers {
             std::mem::take(&mut state.queue)
         };
         self.filled.notify_all();
-        left.iter().for_each(|work| work.give_up());
+        left.iter()
+            .for_each(|work| work.give_up(Error::cancelled()));
     }
 
-    fn start_worker(self: &Arc<Self>, state: &mut State) {
+    /// Starts a worker; false where there can be no more threads.
+    fn start_worker(self: &Arc<Self>, state: &mut State) -> bool {
         let workers = Arc::clone(self);
         let thread = thread::Builder::new().name("pliant-plugins".to_owned());
-        // Where there can be no more threads, those there are have to do.
-        if thread.spawn(move || workers.work()).is_ok() {
-            state.workers += 1;
-        }
+        let is_started = thread.spawn(move || workers.work()).is_ok();
+        state.workers += usize::from(is_started);
+        is_started
     }
 
     fn work(&self) {
@@ -129,6 +131,12 @@ impl Workers {
     }
 }
 
+fn all_held() -> Error {
+    Error::failed(
+        "every thread for plugins is held by one that does not return. Start pliant again, and see which of them hangs.",
+    )
+}
+
 /// Looks after a queue for which there is no idle worker, until it is empty.
 async fn watch(workers: Arc<Workers>) {
     let mut seen = workers.state().taken;
@@ -139,9 +147,15 @@ async fn watch(workers: Arc<Workers>) {
             state.is_watched = false;
             return;
         }
-        if state.taken == seen && state.workers < MOST {
+        let is_stuck = state.taken == seen;
+        seen = state.taken;
+        if is_stuck && state.workers >= MOST {
+            let left = std::mem::take(&mut state.queue);
+            drop(state);
+            left.iter().for_each(|work| work.give_up(all_held()));
+        } else if is_stuck {
+            // Where there can be no more threads, those there are have to do.
             workers.start_worker(&mut state);
         }
-        seen = state.taken;
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use pliant_kernel::models::ModelWish;
+use pliant_kernel::pipeline::Prompt;
 use pliant_kernel::registry::{InProcess, Rank, Source};
 use pliant_kernel::{Kernel, KernelOptions, OpenOptions, SessionChoice};
 use pliant_sdk::hook::{BeforeProviderHeaders, HeadersAnswer};
@@ -391,6 +392,49 @@ async fn failing_handlers_of_an_exchange_are_reported_and_the_answer_comes() {
         .filter(|event| event.starts_with("extension_error"));
     // With the third panic the plugin is out, which is told once (plugin-abi §6, E09).
     assert_eq!(reports.count(), 3 + 1);
+}
+
+#[tokio::test]
+async fn a_plugin_that_panics_at_the_second_of_a_thousand_events_is_left_out_and_can_be_replaced() {
+    // E09
+    let many = vec!["w"; 1000];
+    let (url, _requests) = serve(vec![words(&many), words(&["ok"])]);
+    let heard = Arc::new(Mutex::new(0));
+    let hears = |breaks_at: Option<u32>| {
+        let heard = Arc::clone(&heard);
+        Plugin::new().on_event("provider_stream_event", move |_, _| {
+            let heard = Arc::clone(&heard);
+            async move {
+                let count = {
+                    let mut heard = heard.lock().unwrap();
+                    *heard += 1;
+                    *heard
+                };
+                assert!(Some(count) != breaks_at, "the second event is too much");
+                Ok(Value::Null)
+            }
+        })
+    };
+    let mut scene = open(&url, QUIET(), vec![hears(Some(2))]).await;
+    let session = scene.session.clone();
+    let run = tokio::spawn(async move { session.prompt(Prompt::text("hi"), |_| ()).await });
+    let mut reports = 0;
+    // So many events have to be read while they come.
+    while let Some(event) = scene.events.recv().await {
+        match word(&event).unwrap_or_default().as_str() {
+            "extension_error provider_stream_event" => reports += 1,
+            "agent_settled" => break,
+            _ => {}
+        }
+    }
+    run.await.unwrap().unwrap();
+    assert_eq!(said(&scene)["content"][0]["text"], "w".repeat(1000));
+    assert_eq!(*heard.lock().unwrap(), 2);
+    // The panic, and that it hears no more.
+    assert_eq!(reports, 2);
+    scene.publish("plugin1", hears(None));
+    scene.prompt("hi").await;
+    assert_eq!(*heard.lock().unwrap(), 4);
 }
 
 #[tokio::test]
