@@ -62,6 +62,7 @@ pub struct Reloader {
     most_reloads: usize,
     /// One transaction at a time.
     loaded: tokio::sync::Mutex<Vec<Loaded>>,
+    view: standing::View,
     /// What is broken and never served, as it was when that was said.
     told: Mutex<HashMap<PathBuf, Option<Stamp>>>,
 }
@@ -98,6 +99,7 @@ impl Reloader {
             memory: None,
             most_reloads: 5,
             loaded: tokio::sync::Mutex::default(),
+            view: Mutex::default(),
             told: Mutex::default(),
         }
     }
@@ -168,13 +170,15 @@ impl Reloader {
             self.is_news(path);
         }
         let number = self.add(loader);
-        let loaded = self.loaded.get_mut();
+        let mut loaded = std::mem::take(self.loaded.get_mut());
         for Candidate { source, digest } in published {
             loaded.push(Loaded::new(number, source, digest));
         }
         for Candidate { source, .. } in failed {
             loaded.push(Loaded::missing(number, source));
         }
+        self.show(&loaded);
+        *self.loaded.get_mut() = loaded;
     }
 
     /// Adds a loader and loads everything it finds, as one change of the registry. Answers what cannot be
@@ -217,6 +221,7 @@ impl Reloader {
             }
         }
         self.registry.publish_all(generations);
+        self.show(&loaded);
         (failures, warnings)
     }
 
@@ -267,6 +272,7 @@ impl Reloader {
             let digest = digest_of(&known.source).await;
             known.digest = digest.filter(|_| known.is_untouched());
         }
+        self.show(&loaded);
     }
 
     /// What the user asks for: everything, unless something is going on in a session (R53).
@@ -320,6 +326,7 @@ impl Reloader {
             self.remember();
         }
         let advice = standing::advice(&loaded, copies);
+        self.show(&loaded);
         drop(loaded);
         if let Some(message) = advice {
             self.say(Event::Notice { message }).await;

@@ -1,13 +1,16 @@
 //! How the sources are doing, for whoever looks after them: what serves, what went wrong, and what of
 //! earlier versions is still there (`plugin-abi.md` §5 "Why no unloading").
 
+use std::collections::HashMap;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
 use super::Reloader;
 use super::loaded::Loaded;
-use crate::registry::{Kind, Rank, Vitals};
+use crate::digest::Digest;
+use crate::registry::{Kind, Rank, Source, Vitals};
 
 /// Old versions of libraries in one process from which on a restart is advised.
 const MANY_COPIES: u32 = 200;
@@ -45,15 +48,43 @@ pub struct Standing {
     pub vitals: Vitals,
 }
 
+/// What is known of a source from its loads.
+#[derive(Debug, Clone)]
+pub(super) struct Known {
+    generation: u32,
+    digest: Option<Digest>,
+    replaced: u32,
+}
+
+/// The sources by name, as they were after the last load. Kept apart from what a transaction works on:
+/// that may have to wait for the end of a turn, and whoever asks must not.
+pub(super) type View = Mutex<HashMap<String, Known>>;
+
 impl Reloader {
-    /// How every source is doing, in load order.
-    pub async fn standing(&self) -> Vec<Standing> {
-        let loaded = self.loaded.lock().await;
+    /// Shows what is loaded to whoever asks.
+    pub(super) fn show(&self, loaded: &[Loaded]) {
+        let known = |known: &Loaded| {
+            let shown = Known {
+                generation: known.generation,
+                digest: known.digest,
+                replaced: known.replaced,
+            };
+            (known.source.name.clone(), shown)
+        };
+        let shown = loaded.iter().map(known).collect();
+        *self.view.lock().unwrap_or_else(PoisonError::into_inner) = shown;
+    }
+
+    /// How every source is doing, in load order. Answers at once, also while a reload waits.
+    #[must_use]
+    pub fn standing(&self) -> Vec<Standing> {
+        let view = self.view.lock();
+        let view = view.unwrap_or_else(PoisonError::into_inner).clone();
         let snapshot = self.registry.snapshot();
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
         let standing = |generation: &crate::registry::Served| {
             let source = generation.source();
-            let known = loaded.iter().find(|known| known.source.name == source.name);
+            let known = view.get(&source.name);
             let vitals = generation.vitals();
             let memory = match vitals.pid {
                 Some(pid) => resident_of_process(pid),
@@ -75,8 +106,9 @@ impl Reloader {
                     .map(|item| (item.kind, item.name.clone()))
                     .collect(),
                 retired: match vitals.pid {
-                    Some(_) => 0,
-                    None => known.map_or(0, |known| known.replaced),
+                    None if is_library(source) => known.map_or(0, |known| known.replaced),
+                    // Of scripts and ended processes nothing stays.
+                    _ => 0,
                 },
                 memory,
                 vitals,
@@ -100,13 +132,13 @@ pub(super) fn advice(loaded: &[Loaded], before: u32) -> Option<String> {
 
 /// How many versions of libraries were replaced.
 pub(super) fn copies(loaded: &[Loaded]) -> u32 {
-    let libraries = loaded.iter().filter(|known| is_library(known));
+    let libraries = loaded.iter().filter(|known| is_library(&known.source));
     libraries.map(|known| known.replaced).sum()
 }
 
-fn is_library(known: &Loaded) -> bool {
+fn is_library(source: &Source) -> bool {
     let ending = std::env::consts::DLL_EXTENSION;
-    let path = known.source.path.as_deref();
+    let path = source.path.as_deref();
     path.is_some_and(|path| path.extension().is_some_and(|found| found == ending))
 }
 

@@ -295,6 +295,10 @@ async fn a_change_during_a_turn_serves_from_the_next_request_on_and_a_running_ca
     let reload = tokio::spawn(async move { reloader.changed(vec![path("t")]).await });
     // On this one thread it stands where it waits for the end of the turn, when this goes on.
     soon(loaded.notified()).await;
+    // Who asks how things stand does not wait for the end of the turn.
+    let standing = scene.kernel.reloader().standing();
+    let of_t = standing.iter().find(|one| one.name == "t").unwrap();
+    assert_eq!((of_t.generation, of_t.retired), (Some(1), 0));
     let refused = scene.session.reload().await.unwrap_err();
     assert!(refused.is(code::UNAVAILABLE), "{refused}");
     assert_eq!(log.take(), [""; 0], "not within a turn");

@@ -15,7 +15,7 @@ pub(super) const PLUGINS: Slash = Slash {
 };
 
 async fn plugins(runtime: &Runtime) -> Outcome {
-    let all = runtime.kernel().reloader().standing().await;
+    let all = runtime.kernel().reloader().standing();
     let mut text: String = all.iter().map(lines).collect();
     let memory: u64 = all.iter().filter_map(|one| one.memory).sum();
     if is_much(memory) {

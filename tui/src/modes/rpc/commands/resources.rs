@@ -14,7 +14,7 @@ pub(super) const COMMANDS: &[Entry] = &[
 
 /// An addition of pliant: how plugins and scripts are doing.
 async fn plugins(call: Call) -> Answer {
-    let plugins = call.rpc.runtime.kernel().reloader().standing().await;
+    let plugins = call.rpc.runtime.kernel().reloader().standing();
     Data::of(&json!({ "plugins": plugins }))
 }
 
