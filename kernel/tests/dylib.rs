@@ -295,3 +295,25 @@ fn a_kernel_ends_although_a_plugin_panics_at_its_end() {
     drop(kernel);
     assert!(registry.upgrade().is_none(), "something keeps the registry");
 }
+
+/// E04, extensions §6.1: what a plugin was created with serves no more once it is replaced, also while a
+/// call of it goes on; the call's own services do.
+#[tokio::test]
+async fn what_a_plugin_was_created_with_is_stale_once_it_is_replaced() {
+    let lab = Lab::new();
+    let plugin = lab.open(&library("bench")).unwrap();
+    let mut handlers = plugin.contributions().iter();
+    let asks = handlers.find(|item| item.name == "message_end").unwrap().id;
+    let ask = async || {
+        let call = Invocation {
+            op: "message_end".to_owned(),
+            payload: b"null".to_vec(),
+            ctx: CallCtx::answer_only(Host::from_services(NoServices)),
+        };
+        let answer = plugin.invoke(asks, call).await.unwrap();
+        serde_json::from_slice::<String>(&answer).unwrap()
+    };
+    assert_eq!(ask().await, "unsupported", "it is asked");
+    plugin.retire();
+    assert_eq!(ask().await, "stale");
+}

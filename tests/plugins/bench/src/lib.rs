@@ -21,7 +21,7 @@ impl Drop for Dropped {
     }
 }
 
-fn create(_host: Host, _init: Init) -> Result<Plugin, Error> {
+fn create(host: Host, _init: Init) -> Result<Plugin, Error> {
     let dropped: Arc<AtomicU64> = Arc::default();
     let when = Arc::clone(&dropped);
     Ok(Plugin::new()
@@ -44,6 +44,14 @@ fn create(_host: Host, _init: Init) -> Result<Plugin, Error> {
                 std::future::pending().await
             }
         })
+        // Asks with what the plugin was created with, and answers the code of the error.
+        .on_event("message_end", move |_, _| {
+            let host = host.clone();
+            async move {
+                let asked = host.config("theme").await;
+                Ok(asked.map_or_else(|error| json!(error.code), |_| json!("answered")))
+            }
+        })
         .control("nothing", |(): ()| Ok(()))
         .control("dropped", move |(): ()| {
             Ok(json!(when.load(Ordering::SeqCst)))
@@ -52,6 +60,7 @@ fn create(_host: Host, _init: Init) -> Result<Plugin, Error> {
 
 pliant_sdk::export! {
     name: "bench",
-    provides: { hook "agent_start", hook "agent_end", hook "turn_start", hook "turn_end" },
+    provides: { hook "agent_start", hook "agent_end", hook "turn_start", hook "turn_end",
+        hook "message_end" },
     create: create,
 }
