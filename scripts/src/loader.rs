@@ -111,7 +111,10 @@ impl Loader for Scripts {
             directory: folder.clone(),
             recursive: true,
             class: Class::Script,
-            only: Only::All,
+            only: Only::Names {
+                prefix: String::new(),
+                suffix: ".rhai".to_owned(),
+            },
         };
         let folders = self.folders.iter().map(in_folder);
         let Findings { candidates, .. } = self.find();

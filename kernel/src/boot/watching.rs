@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use super::Kernel;
 use crate::reload::Reloader;
 use crate::settings::Settings;
-use crate::watch::{Class, Pauses, Place, Told, Watcher};
+use crate::watch::{Changes, Class, Pauses, Place, Told, Watcher};
 
 /// Reloads what changes, until it is dropped.
 #[derive(Debug)]
@@ -63,14 +63,20 @@ async fn watch(reloader: Arc<Reloader>, wanted: Wanted) {
         return;
     };
     reloader.learn().await;
-    while let Some(told) = told.recv().await {
-        match told {
-            Told::Changes(changes) => {
-                let paths = changes.changed.into_iter().chain(changes.removed);
-                // What came of it, the sessions are told.
-                let _ = reloader.changed(paths.collect()).await;
+    while let Some(first) = told.recv().await {
+        let mut paths = Vec::new();
+        // What came while the last reload was at work is one more reload, however much it is.
+        for one in std::iter::once(first).chain(std::iter::from_fn(|| told.try_recv().ok())) {
+            match one {
+                Told::Changes(Changes { changed, removed }) => {
+                    paths.extend(changed.into_iter().chain(removed));
+                }
+                Told::Notice(message) => reloader.say(Event::Notice { message }).await,
             }
-            Told::Notice(message) => reloader.say(Event::Notice { message }).await,
+        }
+        if !paths.is_empty() {
+            // What came of it, the sessions are told.
+            let _ = reloader.changed(paths).await;
         }
     }
 }

@@ -578,9 +578,13 @@ impl Task<'_> {
             };
             let known = place.map(|place| &mut loaded[place]);
             let serves = known.as_ref().filter(|known| known.generation > 0);
+            // Of what ships the content was never looked at; an untouched file is the same too.
             let same = !replaces_another
                 && digest.is_some()
-                && serves.is_some_and(|known| known.digest == digest);
+                && serves.is_some_and(|known| match known.digest {
+                    Some(_) => known.digest == digest,
+                    None => known.is_untouched(),
+                });
             if same && !self.scope.is_everything() {
                 continue;
             }
