@@ -10,6 +10,7 @@ mod hand_over;
 mod loaded;
 mod loader;
 mod memory;
+mod prepare;
 mod report;
 mod sessions;
 mod standing;
@@ -22,7 +23,6 @@ use std::time::Instant;
 use pliant_sdk::event::{SourceChange, SourceOutcome};
 use pliant_sdk::{Error, Event};
 
-use crate::digest::Digest;
 use crate::registry::{Generation, Placeholder, Promise, Rank, Registry, Source};
 use crate::watch::{Place, Stamp};
 
@@ -32,8 +32,9 @@ pub use sessions::{Hold, OpenSession};
 pub use standing::{Standing, is_much};
 
 use hand_over::{HandedOver, hand_over};
-use loaded::{Loaded, Plan, plan};
+use loaded::{Loaded, plan};
 use memory::{Memory, Remembered};
+use prepare::{Prepared, Task, digest_of, look};
 use report::{change, short};
 use sessions::Sessions;
 
@@ -73,19 +74,6 @@ impl std::fmt::Debug for Reloader {
             .field("registry", &self.registry)
             .finish_non_exhaustive()
     }
-}
-
-/// A generation that is ready to serve.
-struct Prepared {
-    candidate: Candidate,
-    digest: Option<Digest>,
-    /// Its place in the list, if it replaces something.
-    place: Option<usize>,
-    loader: usize,
-    generation: Arc<dyn Generation>,
-    same: bool,
-    /// The file before it was loaded.
-    stamp: Option<Stamp>,
 }
 
 impl Reloader {
@@ -473,163 +461,5 @@ fn settle(loaded: &mut Vec<Loaded>, new: Prepared, note: Option<String>) -> Sour
         to: short(new.digest),
         message: note,
         ..change(&source, outcome)
-    }
-}
-
-/// Looks what a loader finds, on a thread that may wait for the disk.
-async fn look(loader: &Arc<dyn Loader>) -> Findings {
-    let loader = Arc::clone(loader);
-    let found = tokio::task::spawn_blocking(move || loader.find()).await;
-    found.unwrap_or_default()
-}
-
-/// The digest of a source's content, on such a thread.
-async fn digest_of(source: &Source) -> Option<Digest> {
-    let path = source.path.clone()?;
-    let digest = tokio::task::spawn_blocking(move || Digest::of_file(&path)).await;
-    digest.ok()?.ok()
-}
-
-/// The part of a reload that one loader has in it.
-struct Task<'a> {
-    reloader: &'a Reloader,
-    scope: &'a Scope,
-    number: usize,
-    loader: &'a Arc<dyn Loader>,
-}
-
-impl Task<'_> {
-    /// Whether the reload is about this file.
-    fn concerns(&self, path: Option<&Path>) -> bool {
-        match self.scope {
-            Scope::Everything => true,
-            Scope::Changed(paths) => {
-                path.is_some_and(|path| paths.iter().any(|changed| path.starts_with(changed)))
-            }
-        }
-    }
-
-    /// Places of what is gone.
-    fn missing(&self, plan: &Plan, loaded: &[Loaded]) -> Vec<usize> {
-        let gone = plan.gone.iter().copied();
-        gone.filter(|place| self.concerns(loaded[*place].source.path.as_deref()))
-            .collect()
-    }
-
-    /// Says what is there and broken, once for each content.
-    fn tell_broken(&self, plan: &Plan, loaded: &mut [Loaded], report: &mut Report) {
-        for (place, message) in &plan.broken {
-            let known = &mut loaded[*place];
-            let path = known.source.path.clone();
-            if !self.concerns(path.as_deref()) {
-                continue;
-            }
-            let digest = path.and_then(|path| Digest::of_file(&path).ok());
-            if self.scope.is_everything() || known.failed.is_none() || known.failed != digest {
-                known.failed = digest;
-                report.changes.push(SourceChange {
-                    to: short(digest),
-                    message: Some(message.clone()),
-                    ..change(&known.source, SourceOutcome::Failed)
-                });
-            }
-        }
-        for (path, message) in &plan.never {
-            let is_news = self.concerns(Some(path)) && self.reloader.is_news(path);
-            if is_news || self.scope.is_everything() {
-                let source = Source {
-                    name: path.display().to_string(),
-                    path: Some(path.clone()),
-                    rank: Rank::User,
-                };
-                report.changes.push(SourceChange {
-                    message: Some(message.clone()),
-                    ..change(&source, SourceOutcome::Failed)
-                });
-            }
-        }
-    }
-
-    /// Loads what is new or changed, and at the user's wish everything.
-    async fn prepare(
-        &self,
-        plan: Plan,
-        loaded: &mut [Loaded],
-        prepared: &mut Vec<Prepared>,
-        report: &mut Report,
-    ) {
-        for (candidate, place) in plan.load {
-            let path = candidate.source.path.clone();
-            let replaces_another = place.is_some_and(|place| !loaded[place].is_at_same(&candidate));
-            if !self.concerns(path.as_deref()) && !replaces_another {
-                continue;
-            }
-            let is_untouched = |place: usize| loaded[place].is_untouched();
-            if !self.scope.is_everything()
-                && !replaces_another
-                && candidate.digest.is_none()
-                && place.is_some_and(is_untouched)
-            {
-                continue;
-            }
-            let digest = match candidate.digest {
-                Some(digest) => Some(digest),
-                None => digest_of(&candidate.source).await,
-            };
-            let known = place.map(|place| &mut loaded[place]);
-            let serves = known.as_ref().filter(|known| known.generation > 0);
-            // Of what ships the content was never looked at; an untouched file is the same too.
-            let same = !replaces_another
-                && digest.is_some()
-                && serves.is_some_and(|known| match known.digest {
-                    Some(_) => known.digest == digest,
-                    None => known.is_untouched(),
-                });
-            if same && !self.scope.is_everything() {
-                continue;
-            }
-            if let Some(known) = known {
-                if self.scope.is_everything() {
-                    known.forget_reloads();
-                } else if known.failed.is_some() && known.failed == digest {
-                    continue;
-                } else if !known.may_reload(Instant::now(), self.reloader.most_reloads) {
-                    report.changes.push(paused(known));
-                    continue;
-                }
-            }
-            let stamp = path.as_deref().and_then(Stamp::of);
-            match self.loader.load(&candidate).await {
-                Ok(generation) => prepared.push(Prepared {
-                    stamp,
-                    candidate,
-                    digest,
-                    place,
-                    loader: self.number,
-                    generation,
-                    same,
-                }),
-                Err(message) => {
-                    if let Some(place) = place {
-                        loaded[place].failed = digest;
-                        loaded[place].stamp = stamp;
-                    }
-                    report.changes.push(SourceChange {
-                        from: place.and_then(|place| short(loaded[place].digest)),
-                        to: short(digest),
-                        message: Some(message),
-                        ..change(&candidate.source, SourceOutcome::Failed)
-                    });
-                }
-            }
-        }
-    }
-}
-
-fn paused(known: &Loaded) -> SourceChange {
-    let message = "It changed too often within ten seconds (the setting hotReload.maxReloads), so it is not reloaded by itself for now. /reload loads it.";
-    SourceChange {
-        message: Some(message.to_owned()),
-        ..change(&known.source, SourceOutcome::Failed)
     }
 }
