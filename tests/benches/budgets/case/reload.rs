@@ -24,10 +24,9 @@ struct Program {
 
 impl Program {
     fn start(lab: &Lab, log: &Path) -> Self {
-        let mut command = lab.prompt(&["--mode", "rpc", "--log-file"]);
-        command
-            .arg(log)
-            .env("PLIANT_LOG", "pliant::reload=debug,pliant::dylib=debug");
+        let log = log.display().to_string();
+        let mut command = lab.command(&["--mode", "rpc", "--log-file", &log]);
+        command.env("PLIANT_LOG", "pliant::reload=debug");
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
