@@ -7,25 +7,11 @@ use std::sync::{Arc, Mutex};
 
 use pliant_kernel::models::{AskedDelay, Credentials, ModelClient, ModelRequest};
 use pliant_kernel::registry::{InProcess, Rank, Registry, Source};
-use pliant_sdk::host::{BoxFuture, ByteStream, Services};
+use pliant_sdk::host::NoServices;
 use pliant_sdk::message::{AssistantMessage, Message};
 use pliant_sdk::provider::{StreamOptions, StreamOut, StreamRequest, Wire};
 use pliant_sdk::{Error, Model, Plugin};
 use tokio_util::sync::CancellationToken;
-
-struct NoServices;
-
-impl Services for NoServices {
-    fn call(&self, service: &str, _: Vec<u8>) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
-        let error = Error::unsupported(service);
-        Box::pin(async { Err(error) })
-    }
-    fn open(&self, service: &str, _: Vec<u8>) -> BoxFuture<'static, Result<ByteStream, Error>> {
-        let error = Error::unsupported(service);
-        Box::pin(async { Err(error) })
-    }
-    fn notify(&self, _: &str, _: &[u8]) {}
-}
 
 /// Keeps the last request; hangs or fails when the last message says so.
 #[derive(Clone)]

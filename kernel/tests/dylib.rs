@@ -15,9 +15,9 @@ use pliant_kernel::dylib::{
 };
 use pliant_kernel::registry::{Generation, Rank};
 use pliant_kernel::{Kernel, KernelOptions};
-use pliant_sdk::host::{BoxFuture, ByteStream, Host, Services};
+use pliant_sdk::Model;
+use pliant_sdk::host::{Host, NoServices};
 use pliant_sdk::plugin::{CallCtx, Invocation};
-use pliant_sdk::{Error, Model};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -56,18 +56,6 @@ fn library(name: &str) -> PathBuf {
         folder
     });
     folder.join(format!("{DLL_PREFIX}{name}{DLL_SUFFIX}"))
-}
-
-struct NoServices;
-
-impl Services for NoServices {
-    fn call(&self, service: &str, _: Vec<u8>) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
-        Box::pin(std::future::ready(Err(Error::unsupported(service))))
-    }
-    fn open(&self, service: &str, _: Vec<u8>) -> BoxFuture<'static, Result<ByteStream, Error>> {
-        Box::pin(std::future::ready(Err(Error::unsupported(service))))
-    }
-    fn notify(&self, _: &str, _: &[u8]) {}
 }
 
 /// A plugin host whose loads are counted, and wait in their middle while the gate is shut.

@@ -227,22 +227,9 @@ mod tests {
     use std::task::{Context, Poll, Waker};
 
     use pliant_kernel::registry::Rank;
+    use pliant_sdk::host::NoServices;
 
     use super::*;
-
-    struct NoServices;
-
-    impl Services for NoServices {
-        fn call(&self, name: &str, _: Vec<u8>) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
-            Box::pin(std::future::ready(Err(Error::unsupported(name))))
-        }
-
-        fn open(&self, name: &str, _: Vec<u8>) -> BoxFuture<'static, Result<ByteStream, Error>> {
-            Box::pin(std::future::ready(Err(Error::unsupported(name))))
-        }
-
-        fn notify(&self, _: &str, _: &[u8]) {}
-    }
 
     fn script(text: &str) -> Script {
         Script {

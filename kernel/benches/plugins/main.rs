@@ -10,8 +10,7 @@ use pliant_kernel::dylib::{
     ChildLimits, HostProgram, PluginHost, PluginRuntime, Stage, check, found_at, open,
 };
 use pliant_kernel::registry::{Generation, Rank};
-use pliant_sdk::Error;
-use pliant_sdk::host::{BoxFuture, ByteStream, Host, Services};
+use pliant_sdk::host::{Host, NoServices};
 use pliant_sdk::plugin::{CallCtx, Caller, Flow, Invocation};
 use pliant_tests::fixture_plugin;
 use pliant_tests::table::{Table, Unit};
@@ -19,18 +18,6 @@ use serde_json::json;
 
 /// The first word of this program when it is a child.
 const CHILD: &str = "__plugin-host";
-
-struct NoServices;
-
-impl Services for NoServices {
-    fn call(&self, service: &str, _: Vec<u8>) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
-        Box::pin(std::future::ready(Err(Error::unsupported(service))))
-    }
-    fn open(&self, service: &str, _: Vec<u8>) -> BoxFuture<'static, Result<ByteStream, Error>> {
-        Box::pin(std::future::ready(Err(Error::unsupported(service))))
-    }
-    fn notify(&self, _: &str, _: &[u8]) {}
-}
 
 /// Counts what is emitted.
 struct Listener;

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pliant_sdk::host::{BoxFuture, ByteStream, Host, Services};
+use pliant_sdk::host::{BoxFuture, Host, NoServices};
 use pliant_sdk::plugin::CallCtx;
 use pliant_sdk::{Error, Model};
 use serde::Deserialize;
@@ -86,21 +86,6 @@ fn may_use_key(snapshot: &Snapshot, source: &str, provider: &str) -> bool {
 pub(super) fn checking_host(options: &KernelOptions, settings: Arc<Settings>) -> PluginHost {
     let lend: MakeServices = Arc::new(|_| Arc::new(NoServices));
     host_with(options, &settings, lend)
-}
-
-/// The services of a plugin that is not to run here.
-struct NoServices;
-
-impl Services for NoServices {
-    fn call(&self, service: &str, _: Vec<u8>) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
-        Box::pin(std::future::ready(Err(Error::unsupported(service))))
-    }
-
-    fn open(&self, service: &str, _: Vec<u8>) -> BoxFuture<'static, Result<ByteStream, Error>> {
-        Box::pin(std::future::ready(Err(Error::unsupported(service))))
-    }
-
-    fn notify(&self, _: &str, _: &[u8]) {}
 }
 
 /// What every plugin of this process shares.

@@ -103,7 +103,7 @@ mod tests {
     use std::sync::OnceLock;
 
     use super::*;
-    use crate::registry::testing::NoServices;
+    use pliant_sdk::host::NoServices;
 
     #[tokio::test]
     async fn who_is_not_there_yet_may_ask_and_who_is_gone_may_not() {

@@ -217,8 +217,8 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::registry::testing::NoServices;
     use crate::registry::{InProcess, Rank, Registry, Watcher};
+    use pliant_sdk::host::NoServices;
 
     /// Hears what the user would.
     #[derive(Default)]

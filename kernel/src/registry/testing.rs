@@ -2,25 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use pliant_sdk::Error;
-use pliant_sdk::host::{BoxFuture, ByteStream, Services};
+use pliant_sdk::host::{NoServices, Services};
 
 use super::{HandlerFailure, Lender, Source};
-
-/// Answers everything with "unsupported".
-pub(crate) struct NoServices;
-
-impl Services for NoServices {
-    fn call(&self, name: &str, _: Vec<u8>) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
-        Box::pin(std::future::ready(Err(Error::unsupported(name))))
-    }
-
-    fn open(&self, name: &str, _: Vec<u8>) -> BoxFuture<'static, Result<ByteStream, Error>> {
-        Box::pin(std::future::ready(Err(Error::unsupported(name))))
-    }
-
-    fn notify(&self, _: &str, _: &[u8]) {}
-}
 
 /// Lends that, and keeps what is reported.
 #[derive(Default)]

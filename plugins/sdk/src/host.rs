@@ -39,6 +39,23 @@ pub trait Services: Send + Sync {
     fn notify(&self, service: &str, payload: &[u8]);
 }
 
+/// No services at all, for a plugin that is only looked at: every call and stream is answered
+/// `unsupported`, a note goes nowhere.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoServices;
+
+impl Services for NoServices {
+    fn call(&self, service: &str, _: Vec<u8>) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
+        Box::pin(std::future::ready(Err(Error::unsupported(service))))
+    }
+
+    fn open(&self, service: &str, _: Vec<u8>) -> BoxFuture<'static, Result<ByteStream, Error>> {
+        Box::pin(std::future::ready(Err(Error::unsupported(service))))
+    }
+
+    fn notify(&self, _: &str, _: &[u8]) {}
+}
+
 /// Source of a [`ByteStream`].
 pub trait PollBytes: Send {
     /// Next chunk; `None` at the end.

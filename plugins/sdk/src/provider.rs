@@ -361,7 +361,7 @@ impl EventSink for &StreamOut {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::{BoxFuture, ByteStream, Services};
+    use crate::host::NoServices;
 
     fn payload(after: u64, revision: u64, keep: usize, texts: &[&str]) -> StreamPayload {
         StreamPayload {
@@ -439,20 +439,6 @@ mod tests {
                 self.0.lock().unwrap().push(text);
                 Flow::Continue
             }
-        }
-        struct NoServices;
-        impl Services for NoServices {
-            fn call(&self, name: &str, _: Vec<u8>) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
-                Box::pin(std::future::ready(Err(Error::unsupported(name))))
-            }
-            fn open(
-                &self,
-                name: &str,
-                _: Vec<u8>,
-            ) -> BoxFuture<'static, Result<ByteStream, Error>> {
-                Box::pin(std::future::ready(Err(Error::unsupported(name))))
-            }
-            fn notify(&self, _: &str, _: &[u8]) {}
         }
         let caller = Arc::new(Emitted::default());
         let host = Host::from_services(NoServices);

@@ -39,7 +39,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::host::{BoxFuture, ByteStream, Host, Services};
+use crate::host::{Host, NoServices, Services};
 use crate::message::joined_text;
 use crate::model::Model;
 use crate::plugin::{CallCtx, Invocation, Plugin};
@@ -158,18 +158,4 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
             Poll::Pending => thread::park(),
         }
     }
-}
-
-struct NoServices;
-
-impl Services for NoServices {
-    fn call(&self, service: &str, _: Vec<u8>) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
-        Box::pin(std::future::ready(Err(Error::unsupported(service))))
-    }
-
-    fn open(&self, service: &str, _: Vec<u8>) -> BoxFuture<'static, Result<ByteStream, Error>> {
-        Box::pin(std::future::ready(Err(Error::unsupported(service))))
-    }
-
-    fn notify(&self, _: &str, _: &[u8]) {}
 }

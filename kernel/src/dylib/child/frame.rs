@@ -198,13 +198,62 @@ mod tests {
             prop_assert_eq!(Frame::read(&bytes[..cut.min(len - 1)]).unwrap(), None);
         }
 
+        /// What a child that went wrong writes looks like frames: one of its bytes is another, its
+        /// lengths are wrong, it was cut and goes on with something else.
         #[test]
-        fn bytes_that_are_no_frame_are_refused_or_waited_for(
-            bytes in prop::collection::vec(any::<u8>(), 0..100)
+        fn a_spoilt_frame_is_refused_waited_for_or_a_frame_within_its_bytes(
+            kind in 0..KINDS.len(), name in "[a-z.]{0,20}",
+            payload in prop::collection::vec(any::<u8>(), 0..60),
+            at in 0_usize..8, byte: u8, len: u16, cut in 0_usize..90
         ) {
-            if let Ok(Some((_, len))) = Frame::read(&bytes) {
-                prop_assert!(len <= bytes.len());
+            let frame = Frame { name, ..Frame::with(KINDS[kind], 7, payload) };
+            let mut whole = Vec::new();
+            frame.write(&mut whole);
+
+            let mut cut_off = whole[..cut.min(whole.len())].to_vec();
+            cut_off.extend_from_slice(&whole);
+            let mut another_byte = whole.clone();
+            another_byte[at] = byte;
+            let mut another_name = whole.clone();
+            another_name[4 + HEAD - 2..4 + HEAD].copy_from_slice(&len.to_le_bytes());
+            for bytes in [cut_off, another_byte, another_name] {
+                if let Ok(Some((read, taken))) = Frame::read(&bytes) {
+                    prop_assert!((4 + HEAD..=bytes.len()).contains(&taken));
+                    prop_assert_eq!(taken, 4 + HEAD + read.name.len() + read.payload.len());
+                }
             }
+        }
+    }
+
+    #[test]
+    fn what_no_frame_says_is_refused() {
+        let mut whole = Vec::new();
+        Frame::with(Kind::Ask, 7, b"null".to_vec()).write(&mut whole);
+        let spoilt = |at: usize, bytes: &[u8]| {
+            let mut frame = whole.clone();
+            frame[at..at + bytes.len()].copy_from_slice(bytes);
+            frame
+        };
+        let too_short = u32::try_from(HEAD - 1).unwrap().to_le_bytes();
+        let too_long = u32::try_from(LARGEST + 1).unwrap().to_le_bytes();
+        let cases = [
+            ("a length below the head's", spoilt(0, &too_short)),
+            ("a length above the largest", spoilt(0, &too_long)),
+            (
+                "a kind there is none of",
+                spoilt(4, &[u8::try_from(KINDS.len()).unwrap()]),
+            ),
+            (
+                "a name longer than the frame",
+                spoilt(4 + HEAD - 2, &[5, 0]),
+            ),
+            (
+                "a name that is no text",
+                [&spoilt(4 + HEAD - 2, &[4, 0])[..4 + HEAD], &[0xff; 4]].concat(),
+            ),
+        ];
+        for (what, bytes) in cases {
+            assert!(Frame::read(&bytes).is_err(), "{what}");
         }
     }
 }
