@@ -115,6 +115,9 @@ fn host_with(
             std::env::temp_dir(),
         ),
         services,
+        offers: crate::host::names()
+            .chain(crate::session::service_names())
+            .collect(),
         init: Box::new(move |name| {
             let own = settings.get("pluginSettings").get(name);
             json!({"cwd": cwd, "agentDir": agent_dir, "settings": own})

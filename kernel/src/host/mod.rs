@@ -243,6 +243,11 @@ const SERVICES: [&str; 17] = [
     "host.services",
 ];
 
+/// Names of the services that need no session.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    SERVICES.into_iter().chain(ui::SERVICES)
+}
+
 impl Bound {
     fn cwd(&self) -> &Path {
         self.asker
@@ -368,9 +373,8 @@ impl Bound {
 
     fn service_names(&self) -> Value {
         let of_session = self.asker.as_ref().map(|asker| asker.session.services());
-        let names = SERVICES.into_iter().chain(ui::SERVICES);
         json!(
-            names
+            names()
                 .chain(of_session.into_iter().flatten())
                 .collect::<Vec<_>>()
         )

@@ -30,6 +30,8 @@ mod system_prompt;
 mod tools;
 mod usage;
 
+pub(crate) use services::service_names;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
