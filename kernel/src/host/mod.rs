@@ -298,12 +298,12 @@ impl Bound {
 
     fn config(&self, payload: &[u8]) -> Result<Value, Error> {
         let request: Value = serde_json::from_slice(payload)?;
-        let key = request.get("key").and_then(Value::as_str);
-        Ok(self
-            .host
-            .settings
-            .get(key.ok_or_else(|| Error::invalid("config.get needs a \"key\""))?)
-            .clone())
+        let settings = &self.host.settings;
+        match request.get("key") {
+            None | Some(Value::Null) => Ok(settings.written().clone()),
+            Some(Value::String(key)) => Ok(settings.get(key).clone()),
+            Some(_) => Err(Error::invalid("the \"key\" of config.get is a text")),
+        }
     }
 
     fn flag(&self, payload: &[u8]) -> Result<Value, Error> {

@@ -146,6 +146,12 @@ impl Settings {
             .unwrap_or(&Value::Null)
     }
 
+    /// Everything that is set, as it is merged from all files.
+    #[must_use]
+    pub fn written(&self) -> &Value {
+        &self.written
+    }
+
     /// How many tokens a level may think with (`thinkingBudgets`), if the user says so.
     #[must_use]
     pub fn thinking_budgets(&self) -> Option<&Map<String, Value>> {

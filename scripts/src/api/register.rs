@@ -82,6 +82,11 @@ fn plain(error: &rhai::EvalAltResult) -> String {
 
 /// Answers a function that ends the subscription.
 fn on(event: &str, handle: FnPtr) -> ScriptResult<FnPtr> {
+    listen(event, handle)
+}
+
+/// The same for whatever is heard of by a handler of that name.
+pub(super) fn listen(event: &str, handle: FnPtr) -> ScriptResult<FnPtr> {
     let listening: Listening = Arc::new(AtomicBool::new(true));
     let fields = Map::from([
         ("handle".into(), Dynamic::from(handle)),

@@ -16,4 +16,5 @@ mod loading;
 mod models;
 mod providers;
 mod services;
+mod session;
 mod tools;
