@@ -12,6 +12,7 @@ mod guide;
 mod held;
 mod isolation;
 mod line;
+mod live;
 mod messages;
 mod model_server;
 mod plugin_command;

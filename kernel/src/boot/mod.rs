@@ -14,6 +14,7 @@ mod runtime;
 mod select;
 mod services;
 mod sessions;
+mod texts;
 mod watching;
 
 use std::collections::HashMap;
@@ -45,10 +46,11 @@ use crate::host::ui::{HostUi, NoUi};
 use crate::models::{Catalog, Credentials, CustomModels, ModelClient};
 use crate::registry::{FlagValues, Rank, Registry, Source};
 use crate::reload::{Candidate, Reloader};
-use crate::resources::{MissingResource, ResourceOptions, Resources};
+use crate::resources::{LiveResources, MissingResource, ResourceOptions};
 use crate::session::{Equipment, Opened, ToolSelection};
 use crate::settings::Settings;
 use crate::trust::TrustPolicy;
+use texts::ResourceTexts;
 
 /// How a kernel is started.
 #[derive(Clone)]
@@ -153,7 +155,7 @@ pub struct Kernel {
     reloader: Arc<Reloader>,
     catalog: Arc<Catalog>,
     client: Arc<ModelClient>,
-    resources: Arc<Resources>,
+    resources: Arc<LiveResources>,
     /// Whether the project's own files count.
     trusted: bool,
     warnings: Vec<String>,
@@ -181,7 +183,9 @@ impl Kernel {
         let settings = Arc::new(settings);
         let registry = Arc::new(Registry::default());
         let wanted = project::resource_options(&options, &settings, trusted);
-        let (resources, problems) = Resources::load(&wanted, &options.agent_dir, &options.cwd)?;
+        let (agent_dir, cwd) = (options.agent_dir.clone(), options.cwd.clone());
+        let (resources, problems) = LiveResources::load(wanted.clone(), agent_dir, cwd)?;
+        let resources = Arc::new(resources);
         warnings.extend(problems);
 
         let pi_dir = wanted.home.as_ref().filter(|_| !wanted.no_pi);
@@ -258,6 +262,7 @@ impl Kernel {
         }
         let plugins = Arc::new(Plugins::new(wanted, plugin_host));
         reloader.take_over(plugins, opened, failed, &broken);
+        reloader.add_texts(Arc::new(ResourceTexts::new(Arc::clone(&resources))));
 
         let catalog = Catalog::new(
             Arc::clone(&registry),
@@ -279,7 +284,7 @@ impl Kernel {
             reloader: Arc::new(reloader),
             catalog: Arc::new(catalog),
             client: Arc::new(client),
-            resources: Arc::new(resources),
+            resources,
             trusted,
             warnings,
             failures,

@@ -12,6 +12,9 @@ mod extensions;
 mod skills;
 mod templates;
 
+mod live;
+mod watched;
+
 mod arguments;
 mod block;
 
@@ -25,10 +28,11 @@ pub use arguments::{split_arguments, substitute};
 pub use block::SkillBlock;
 pub use extensions::extension_files;
 pub use frontmatter::{Document, DocumentError};
+pub use live::{LiveResources, Reread};
 pub use skills::Skill;
 pub use templates::Template;
 
-use places::{Wanted, places};
+use places::{places, skills_wanted, templates_wanted};
 
 /// Which resources are wanted beside those that are found.
 #[derive(Debug, Clone, Default)]
@@ -79,25 +83,21 @@ impl Resources {
         cwd: &Path,
     ) -> Result<(Self, Vec<String>), MissingResource> {
         let mut warnings = Vec::new();
-        let skills = Wanted {
-            kind: "a skill",
-            folder: "skills",
-            named: &options.skills,
-            only_named: options.no_skills,
-            lists: &options.skill_lists,
-            shared: true,
-        };
-        let skills = places(&skills, options, agent_dir, cwd, &mut warnings)?;
+        let skills = places(
+            &skills_wanted(options),
+            options,
+            agent_dir,
+            cwd,
+            &mut warnings,
+        )?;
         let skills = skills::find(&skills, &mut warnings);
-        let templates = Wanted {
-            kind: "a prompt template",
-            folder: "prompts",
-            named: &options.templates,
-            only_named: options.no_templates,
-            lists: &options.template_lists,
-            shared: false,
-        };
-        let templates = places(&templates, options, agent_dir, cwd, &mut warnings)?;
+        let templates = places(
+            &templates_wanted(options),
+            options,
+            agent_dir,
+            cwd,
+            &mut warnings,
+        )?;
         let templates = templates::find(&templates, &mut warnings);
         let resources = Self {
             skills: first_of_each("skill", skills, &mut warnings, |skill| {

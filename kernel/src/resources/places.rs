@@ -55,6 +55,30 @@ pub(super) struct Wanted<'a> {
     pub(super) shared: bool,
 }
 
+/// Skills.
+pub(super) fn skills_wanted(options: &ResourceOptions) -> Wanted<'_> {
+    Wanted {
+        kind: "a skill",
+        folder: "skills",
+        named: &options.skills,
+        only_named: options.no_skills,
+        lists: &options.skill_lists,
+        shared: true,
+    }
+}
+
+/// Prompt templates.
+pub(super) fn templates_wanted(options: &ResourceOptions) -> Wanted<'_> {
+    Wanted {
+        kind: "a prompt template",
+        folder: "prompts",
+        named: &options.templates,
+        only_named: options.no_templates,
+        lists: &options.template_lists,
+        shared: false,
+    }
+}
+
 /// All places. Listed ones that are not there are told.
 pub(super) fn places(
     wanted: &Wanted<'_>,

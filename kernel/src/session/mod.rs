@@ -15,6 +15,7 @@ mod model;
 mod name;
 mod navigate;
 mod outbox;
+mod prompt_texts;
 mod queue;
 mod queueing;
 mod reading;
@@ -49,7 +50,7 @@ use crate::host::actions::{Actions, Asker, CallScope};
 use crate::host::ui::HostUi;
 use crate::models::{Catalog, ModelClient};
 use crate::pipeline::{Prompt, PromptError};
-use crate::prompt::{PromptEdits, PromptOptions};
+use crate::prompt::{PromptEdits, PromptSource};
 use crate::registry::{
     Callers, Dispatcher, Grace, HandlerFailure, HookPoint, Patience, Registry, Source,
 };
@@ -117,8 +118,8 @@ pub struct SessionStart {
     pub scope: Vec<String>,
     /// Which tools.
     pub tools: ToolSelection,
-    /// What the system prompt is built from.
-    pub prompt: PromptOptions,
+    /// What the system prompt is read from.
+    pub prompt: PromptSource,
     /// `startup`, `resume`, … for `session_start` handlers.
     pub reason: &'static str,
     /// The session that it takes the place of.
@@ -200,7 +201,7 @@ struct Shared {
     subscribers: Subscribers,
     reports: Mutex<Vec<HandlerFailure>>,
     scope: Vec<String>,
-    prompt: PromptOptions,
+    prompt: prompt_texts::PromptTexts,
     notices: Vec<String>,
     cwd: PathBuf,
 }
@@ -225,8 +226,9 @@ impl Session {
             prompt,
             reason,
             previous_file,
-            notices,
+            mut notices,
         } = start;
+        let prompt = prompt_texts::PromptTexts::read(prompt, &mut notices);
         let level = model
             .as_ref()
             .map_or(ThinkingLevel::Off, |model| model.clamp_level(level));

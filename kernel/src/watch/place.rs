@@ -56,6 +56,12 @@ impl Place {
         })
     }
 
+    /// Whether something of it lies at this path: a file that counts, or a directory that holds such.
+    #[must_use]
+    pub fn concerns(&self, path: &Path) -> bool {
+        self.takes(path) || self.directory.starts_with(path)
+    }
+
     /// Whether a directory inside may hold files that count.
     pub(super) fn enters(&self, folder: &Path) -> bool {
         let inside = folder.strip_prefix(&self.directory);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pliant_sdk::loadout::LoadoutChanges;
 use pliant_sdk::tool::ExecutionMode;
 
-use crate::prompt::PromptEdits;
+use crate::prompt::{PromptEdits, PromptOptions};
 use crate::registry::Snapshot;
 use crate::run::{Loadout, LoadoutParts, ToolHost, ToolServices};
 use crate::session::{Shared, lock};
@@ -45,7 +45,7 @@ impl ToolHost for Arc<Shared> {
                     tools: state.tools.of(snapshot),
                     services,
                     scene,
-                    prompt: self.prompt.clone(),
+                    prompt: PromptOptions::clone(&self.prompt.now()),
                     prepare_limit: self.equipment.settings.handler_limit(),
                 });
                 let changes = same_tools.and_then(|old| old.changes().cloned());

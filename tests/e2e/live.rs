@@ -1,0 +1,127 @@
+//! Texts that change while a session is open: skills, prompt templates, instructions and the prompt's own
+//! files count from the next request on, as sections that changed (`resources.md` §12.2, §12.5).
+
+use std::fs;
+
+use pliant_tests::rpc::Rpc;
+use pliant_tests::{ModelServer, Request, TempHome, reply};
+use serde_json::{Value, json};
+
+fn skill(name: &str, description: &str) -> String {
+    format!("---\nname: {name}\ndescription: {description}\n---\n\nDo it.\n")
+}
+
+/// The next changes, as `source outcome`.
+fn changed(rpc: &mut Rpc) -> Vec<String> {
+    let event = rpc.event("resources_changed");
+    let changes = event["changes"].as_array().expect("changes");
+    let line = |change: &Value| {
+        let text = |field: &str| change[field].as_str().expect("a text").to_owned();
+        format!("{} {}", text("source"), text("outcome"))
+    };
+    changes.iter().map(line).collect()
+}
+
+#[test]
+fn a_text_that_is_saved_counts_from_the_next_request_on_as_a_section_of_its_own() {
+    let server = ModelServer::start((0..6).map(|_| reply::text("ok")));
+    let home = TempHome::with_model(&server);
+    home.write_agent("AGENTS.md", "Be brief.");
+    let mut rpc = home.rpc();
+    rpc.state();
+    rpc.turn("one");
+
+    let file = home.write_agent("skills/tidy/SKILL.md", skill("tidy", "Use for disorder."));
+    assert_eq!(changed(&mut rpc), ["skill:tidy added"]);
+    rpc.turn("two");
+    fs::write(&file, skill("tidy", "Use for chaos.")).expect("written");
+    assert_eq!(changed(&mut rpc), ["skill:tidy reloaded"]);
+    rpc.turn("three");
+    home.write_agent("AGENTS.md", "Be long.");
+    assert_eq!(changed(&mut rpc), ["AGENTS.md reloaded"]);
+    home.write_agent("APPEND_SYSTEM.md", "Say please.");
+    assert_eq!(changed(&mut rpc), ["APPEND_SYSTEM.md added"]);
+    rpc.turn("four");
+    fs::remove_file(&file).expect("removed");
+    assert_eq!(changed(&mut rpc), ["skill:tidy removed"]);
+    rpc.turn("five");
+    // What changed and changed back is not told to the model.
+    home.write("AGENTS.md", "Only for a moment.");
+    assert_eq!(changed(&mut rpc), ["AGENTS.md added"]);
+    fs::remove_file(home.project_dir().join("AGENTS.md")).expect("removed");
+    assert_eq!(changed(&mut rpc), ["AGENTS.md removed"]);
+    rpc.turn("six");
+    rpc.end();
+
+    // What each request was made with.
+    let prompts: Vec<String> = server.finish().iter().map(Request::system_prompt).collect();
+    assert!(prompts[0].contains("Be brief.") && !prompts[0].contains("tidy"));
+    assert!(prompts[1].contains("Use for disorder.") && prompts[1].contains("Be brief."));
+    assert!(prompts[2].contains("Use for chaos.") && !prompts[2].contains("disorder"));
+    assert!(prompts[3].contains("Be long.") && prompts[3].contains("Say please."));
+    assert!(!prompts[4].contains("tidy"));
+    assert_eq!(prompts[4], prompts[5]);
+    // What the conversation keeps of it: the sections that changed, and no more.
+    let stored = home.stored_messages();
+    let patches = stored.iter().filter(|message| message["role"] == "system");
+    let sections = |patch: &Value| {
+        let sections = patch["sections"].as_object().expect("sections");
+        let name = |(name, text): (&String, &Value)| match text {
+            Value::Null => format!("-{name}"),
+            _ => name.clone(),
+        };
+        sections.iter().map(name).collect::<Vec<_>>()
+    };
+    let patches: Vec<Vec<String>> = patches.skip(1).map(sections).collect();
+    let expected: [&[&str]; 4] = [
+        &["skills"],
+        &["skills"],
+        &["addendum", "project_context"],
+        &["-skills"],
+    ];
+    assert_eq!(patches, expected);
+}
+
+#[test]
+fn a_template_that_is_saved_can_be_called_and_a_broken_one_is_told_once() {
+    let server = ModelServer::start((0..3).map(|_| reply::text("ok")));
+    let home = TempHome::with_model(&server);
+    let mut rpc = home.rpc();
+    rpc.state();
+    rpc.turn("/greet you");
+    let file = home.write_agent("prompts/greet.md", "Greet $1.");
+    assert_eq!(changed(&mut rpc), ["prompt:greet added"]);
+    let commands = rpc.ok(json!({"type": "get_commands"}));
+    assert!(commands.to_string().contains("greet"), "{commands}");
+    rpc.turn("/greet you");
+    fs::write(&file, "---\nbroken: [\n---\nx").expect("written");
+    let said = changed(&mut rpc);
+    assert_eq!(said, ["prompt:greet removed", "resources failed"]);
+    fs::write(&file, "Hail $1.").expect("written");
+    assert_eq!(changed(&mut rpc), ["prompt:greet added"]);
+    rpc.turn("/greet you");
+    rpc.end();
+    let requests = server.finish();
+    let last = |request: &Request| request.conversation().last().expect("one").1.clone();
+    let said: Vec<String> = requests.iter().map(last).collect();
+    assert_eq!(said, ["/greet you", "Greet you.", "Hail you."]);
+}
+
+#[test]
+fn a_user_who_wants_no_watching_reloads_texts_by_hand() {
+    let server = ModelServer::start([reply::text("ok")]);
+    let home = TempHome::with_model(&server);
+    home.settings(json!({"hotReload": {"enabled": false}}));
+    let mut rpc = home.rpc();
+    rpc.state();
+    home.write_agent("prompts/greet.md", "Greet $1.");
+    let answer = rpc.ok(json!({"type": "reload"}));
+    assert!(answer.to_string().contains("prompt:greet"), "{answer}");
+    rpc.turn("/greet you");
+    rpc.end();
+    let requests = server.finish();
+    assert_eq!(
+        requests[0].conversation().last().expect("one").1,
+        "Greet you."
+    );
+}
