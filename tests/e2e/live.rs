@@ -125,3 +125,89 @@ fn a_user_who_wants_no_watching_reloads_texts_by_hand() {
         "Greet you."
     );
 }
+
+/// The one change there is, and what is said of it.
+fn told(rpc: &mut Rpc) -> String {
+    let event = rpc.event("resources_changed");
+    let change = &event["changes"][0];
+    assert_eq!(change["source"], "settings.json", "{event}");
+    change["message"].as_str().expect("a message").to_owned()
+}
+
+#[test]
+fn settings_that_are_saved_count_at_once_and_a_broken_file_leaves_them_as_they_were() {
+    // resources.md §12.2
+    let server = ModelServer::start([]);
+    let home = TempHome::with_model(&server);
+    home.write_agent("skills/tidy/SKILL.md", skill("tidy", "Use for disorder."));
+    home.settings(json!({}));
+    let mut rpc = home.rpc();
+    rpc.state();
+    let has_skill = |rpc: &mut Rpc| {
+        let commands = rpc.ok(json!({"type": "get_commands"}));
+        commands.to_string().contains("skill:tidy")
+    };
+    assert!(has_skill(&mut rpc));
+    home.settings(json!({"enableSkillCommands": false, "sessionDir": "/elsewhere"}));
+    let said = told(&mut rpc);
+    assert!(said.contains("enableSkillCommands, sessionDir."), "{said}");
+    assert!(
+        said.contains("At the next start only: sessionDir."),
+        "{said}"
+    );
+    assert!(!has_skill(&mut rpc));
+    home.write_agent("settings.json", "{\"enableSkillCommands\": tr");
+    let said = told(&mut rpc);
+    assert!(
+        said.contains("count as before") && said.contains("line 1"),
+        "{said}"
+    );
+    assert!(!has_skill(&mut rpc));
+    home.settings(json!({}));
+    told(&mut rpc);
+    assert!(has_skill(&mut rpc));
+    // What a front end changes is written to the file, and is no news.
+    rpc.ok(json!({"type": "set_auto_compaction", "enabled": false}));
+    home.write_agent("prompts/greet.md", "Greet.");
+    assert_eq!(changed(&mut rpc), ["prompt:greet added"]);
+    rpc.end();
+    drop(server);
+}
+
+#[test]
+fn what_the_settings_list_is_loaded_when_they_are_saved() {
+    // resources.md §2, §12.2
+    let server = ModelServer::start([]);
+    let home = TempHome::with_model(&server);
+    home.write_agent("more/skills/neat/SKILL.md", skill("neat", "Use for order."));
+    let script = "register_command(\"wave\", #{ run: |args, ctx| ctx.ui.notify(\"hi\") });";
+    let file = home.write_agent("more/wave.rhai", script);
+    let mut rpc = home.rpc();
+    rpc.state();
+    home.settings(json!({"skills": ["more/skills"], "extensions": ["more/wave.rhai"]}));
+    let lines = changed(&mut rpc);
+    let script = format!("{} added", file.display());
+    assert_eq!(
+        lines,
+        ["settings.json reloaded", "skill:neat added", &script]
+    );
+    // They are watched from now on.
+    fs::write(
+        &file,
+        "register_command(\"bow\", #{ run: |args, ctx| () });",
+    )
+    .expect("written");
+    assert_eq!(changed(&mut rpc), [format!("{} reloaded", file.display())]);
+    home.settings(json!({}));
+    let lines = changed(&mut rpc);
+    assert!(
+        lines.contains(&"skill:neat removed".to_owned()),
+        "{lines:?}"
+    );
+    assert!(
+        lines.contains(&format!("{} removed", file.display())),
+        "{lines:?}"
+    );
+    rpc.end();
+    drop(server);
+}

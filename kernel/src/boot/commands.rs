@@ -84,7 +84,7 @@ impl Kernel {
             source: SlashSource::Prompt,
             source_info: self.info_of_resource(&template.file, template.scope),
         });
-        let called = self.settings.get("enableSkillCommands").as_bool() != Some(false);
+        let called = self.settings.now().get("enableSkillCommands").as_bool() != Some(false);
         let skills = resources.skills().iter().filter(|_| called);
         let skills = skills.map(|skill| SlashCommand {
             name: format!("skill:{}", skill.name),

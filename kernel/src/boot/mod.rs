@@ -14,6 +14,7 @@ mod runtime;
 mod select;
 mod services;
 mod sessions;
+mod settings_texts;
 mod texts;
 mod watching;
 
@@ -48,8 +49,9 @@ use crate::registry::{FlagValues, Rank, Registry, Source};
 use crate::reload::{Candidate, Reloader};
 use crate::resources::{LiveResources, MissingResource, ResourceOptions};
 use crate::session::{Equipment, Opened, ToolSelection};
-use crate::settings::Settings;
+use crate::settings::{LiveSettings, Settings};
 use crate::trust::TrustPolicy;
+use settings_texts::SettingsTexts;
 use texts::ResourceTexts;
 
 /// How a kernel is started.
@@ -148,7 +150,7 @@ pub enum BootError {
 /// Everything that sessions share.
 pub struct Kernel {
     options: KernelOptions,
-    settings: Arc<Settings>,
+    settings: Arc<LiveSettings>,
     registry: Arc<Registry>,
     flags: Arc<FlagValues>,
     host: Arc<HostServices>,
@@ -180,7 +182,7 @@ impl Kernel {
     pub fn boot(options: KernelOptions) -> Result<Self, BootError> {
         let mut warnings = Vec::new();
         let (settings, trusted) = project::settings(&options, &mut warnings);
-        let settings = Arc::new(settings);
+        let live = Arc::new(LiveSettings::new(settings.clone()));
         let registry = Arc::new(Registry::default());
         let wanted = project::resource_options(&options, &settings, trusted);
         let (agent_dir, cwd) = (options.agent_dir.clone(), options.cwd.clone());
@@ -235,8 +237,8 @@ impl Kernel {
         });
 
         let flags = Arc::new(FlagValues::default());
-        let host = host_services(&options, &settings, &registry, &credentials, &found, &flags);
-        let plugin_host = Arc::new(plugin_host(&options, &settings, &host));
+        let host = host_services(&options, &live, &registry, &credentials, &found, &flags);
+        let plugin_host = Arc::new(plugin_host(&options, &live, &host));
         for plugin in found {
             let is_developed = wanted.develops(&plugin.path);
             let named = plugin.rank == Rank::CommandLine && !is_developed;
@@ -262,6 +264,9 @@ impl Kernel {
         }
         let plugins = Arc::new(Plugins::new(wanted, plugin_host));
         reloader.take_over(plugins, opened, failed, &broken);
+        let (of_texts, texts) = (Arc::clone(&live), Arc::clone(&resources));
+        let of_settings = SettingsTexts::new(options.clone(), trusted, of_texts, texts);
+        reloader.add_texts(Arc::new(of_settings));
         reloader.add_texts(Arc::new(ResourceTexts::new(Arc::clone(&resources))));
 
         let catalog = Catalog::new(
@@ -277,7 +282,7 @@ impl Kernel {
         );
         Ok(Self {
             options,
-            settings,
+            settings: live,
             registry,
             flags,
             host,
@@ -324,8 +329,8 @@ impl Kernel {
 
     /// The settings in force.
     #[must_use]
-    pub fn settings(&self) -> &Settings {
-        &self.settings
+    pub fn settings(&self) -> Arc<Settings> {
+        self.settings.now()
     }
 
     /// Names of all tools there are, also of plugins that were not loaded because nobody wants them.

@@ -232,7 +232,7 @@ impl Kernel {
         let mut tools = self.options.tools.clone();
         tools.defaults = tools
             .defaults
-            .or_else(|| self.settings.used().default_tools.clone());
+            .or_else(|| self.settings.now().used().default_tools.clone());
         Ok(SessionStart {
             tree,
             cwd,
@@ -349,7 +349,8 @@ impl Kernel {
 
     /// The setting `session.sync`; a word that is none of the three counts as unset.
     fn sync_policy(&self) -> SyncPolicy {
-        let word = self.settings.get("session.sync").as_str();
+        let settings = self.settings.now();
+        let word = settings.get("session.sync").as_str();
         word.and_then(SyncPolicy::parse).unwrap_or_default()
     }
 
@@ -363,7 +364,7 @@ impl Kernel {
             session_dir,
             ..
         } = &self.options;
-        SessionFolders::new(agent_dir, cwd, &self.settings, environment)
+        SessionFolders::new(agent_dir, cwd, &self.settings.now(), environment)
             .or_rather(session_dir.as_deref())
     }
 }

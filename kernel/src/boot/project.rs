@@ -87,12 +87,12 @@ impl Kernel {
         &self,
         ending: &'static str,
     ) -> impl Fn() -> (Vec<(PathBuf, Rank)>, Vec<String>) + Send + Sync + use<> {
-        let options = resource_options(&self.options, &self.settings, self.trusted);
+        let options = resource_options(&self.options, &self.settings.now(), self.trusted);
         let settings = Arc::clone(&self.settings);
         let KernelOptions { agent_dir, cwd, .. } = &self.options;
         let (agent_dir, cwd) = (agent_dir.clone(), cwd.clone());
         move || {
-            let lists = settings.lists("extensions", options.home.as_deref());
+            let lists = settings.now().lists("extensions", options.home.as_deref());
             extension_files(ending, &lists, &options, &agent_dir, &cwd)
         }
     }

@@ -1,12 +1,13 @@
 //! Skills and prompt templates, as something that a reload reads anew.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use pliant_sdk::event::{SourceChange, SourceOutcome};
 
-use crate::reload::Texts;
-use crate::resources::{LiveResources, Reread};
+use crate::reload::{Reread, Texts};
+use crate::resources::LiveResources;
 use crate::watch::Place;
 
 /// The resources of a kernel.
@@ -25,14 +26,10 @@ impl Texts for ResourceTexts {
         self.resources.places()
     }
 
-    fn reread(&self) -> Vec<SourceChange> {
-        let Reread {
-            before,
-            after,
-            warnings,
-        } = match self.resources.reread() {
-            Ok(reread) => reread,
-            Err(missing) => return vec![failed("resources", missing.to_string())],
+    fn reread(&self) -> Reread {
+        let (before, after, warnings) = match self.resources.reread() {
+            Ok(reread) => (reread.before, reread.after, reread.warnings),
+            Err(missing) => return vec![failed("resources", missing.to_string())].into(),
         };
         let skills = differences(before.skills(), after.skills(), |skill| {
             (format!("skill:{}", skill.name), &*skill.file)
@@ -43,7 +40,8 @@ impl Texts for ResourceTexts {
         let odd = warnings
             .into_iter()
             .map(|sentence| failed("resources", sentence));
-        skills.into_iter().chain(templates).chain(odd).collect()
+        let changes: Vec<SourceChange> = skills.into_iter().chain(templates).chain(odd).collect();
+        changes.into()
     }
 }
 
@@ -53,20 +51,24 @@ fn differences<T: PartialEq>(
     after: &[T],
     about: impl Fn(&T) -> (String, &Path),
 ) -> Vec<SourceChange> {
-    let find = |all: &[T], name: &str| all.iter().position(|one| about(one).0 == name);
+    let by_name = |all: &[T]| -> HashMap<String, usize> {
+        let named = all.iter().enumerate();
+        named.map(|(place, one)| (about(one).0, place)).collect()
+    };
+    let (then, now) = (by_name(before), by_name(after));
     let mut changes = Vec::new();
-    for now in after {
-        let (name, path) = about(now);
-        let outcome = match find(before, &name) {
+    for one in after {
+        let (name, path) = about(one);
+        let outcome = match then.get(&name) {
             None => SourceOutcome::Added,
-            Some(place) if before[place] != *now => SourceOutcome::Reloaded,
+            Some(place) if before[*place] != *one => SourceOutcome::Reloaded,
             Some(_) => continue,
         };
         changes.push(of_file(name, path, outcome));
     }
-    for then in before {
-        let (name, path) = about(then);
-        if find(after, &name).is_none() {
+    for one in before {
+        let (name, path) = about(one);
+        if !now.contains_key(&name) {
             changes.push(of_file(name, path, SourceOutcome::Removed));
         }
     }

@@ -27,7 +27,7 @@ impl Kernel {
     /// none of it. To be called when a session is open; nothing waits for it.
     #[must_use]
     pub fn watch(&self) -> Watching {
-        let wanted = Wanted::of(&self.settings);
+        let wanted = Wanted::of(&self.settings.now());
         Watching(tokio::spawn(watch(Arc::clone(&self.reloader), wanted)))
     }
 }
@@ -103,8 +103,10 @@ async fn watch_anew(
     reloader: Arc<Reloader>,
     wanted: Arc<Wanted>,
 ) -> Option<Watcher> {
+    // What was loaded from there is known as it was then.
+    let known = reloader.stamps().await;
     let look = move || {
-        watcher.watch(wanted.places(&reloader));
+        watcher.watch(wanted.places(&reloader), known);
         watcher
     };
     tokio::task::spawn_blocking(look).await.ok()

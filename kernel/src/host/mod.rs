@@ -30,7 +30,7 @@ use tokio::sync::Notify;
 
 use crate::environment::Environment;
 use crate::registry::Source;
-use crate::settings::Settings;
+use crate::settings::LiveSettings;
 use actions::{Actions, Ask, Asker};
 
 pub(crate) use http::frames_the_body;
@@ -59,7 +59,7 @@ pub struct HostServices {
     http: HttpClient,
     home: home::Home,
     locks: files::FileLocks,
-    settings: Arc<Settings>,
+    settings: Arc<LiveSettings>,
     environment: Environment,
     cwd: PathBuf,
     shell: PathBuf,
@@ -111,20 +111,21 @@ impl HostServices {
     /// `removed_variables` are taken from the environment of child processes: the keys of providers.
     #[must_use]
     pub fn new(
-        settings: Arc<Settings>,
+        settings: Arc<LiveSettings>,
         environment: Environment,
         cwd: PathBuf,
         removed_variables: Vec<String>,
         key: KeyLookup,
         flag: FlagLookup,
     ) -> Self {
+        let at_start = settings.now();
         let http = HttpSettings {
-            idle_timeout_ms: settings.http_idle_timeout_ms().unwrap_or(0),
+            idle_timeout_ms: at_start.http_idle_timeout_ms().unwrap_or(0),
             proxies: ProxyRules::from_lookup(|name| environment.get(name).map(str::to_owned))
-                .or_setting(settings.used().http_proxy.as_deref()),
+                .or_setting(at_start.used().http_proxy.as_deref()),
         };
         let user_agent = concat!("pliant/", env!("CARGO_PKG_VERSION"));
-        let shell = match &settings.used().shell_path {
+        let shell = match &at_start.used().shell_path {
             Some(shell) => environment.at_home(Path::new(shell)),
             None => default_shell(environment.raw("PATH").unwrap_or_default()),
         };
@@ -265,7 +266,7 @@ impl Bound {
         ProcessEnv {
             cwd: self.cwd().to_path_buf(),
             shell: self.host.shell.clone(),
-            prefix: self.host.settings.used().shell_command_prefix.clone(),
+            prefix: self.host.settings.now().used().shell_command_prefix.clone(),
             extra: vec![
                 ("AI_AGENT".to_owned(), "pliant".to_owned()),
                 ("PLIANT_CODING_AGENT".to_owned(), "true".to_owned()),
@@ -298,7 +299,7 @@ impl Bound {
 
     fn config(&self, payload: &[u8]) -> Result<Value, Error> {
         let request: Value = serde_json::from_slice(payload)?;
-        let settings = &self.host.settings;
+        let settings = self.host.settings.now();
         match request.get("key") {
             None | Some(Value::Null) => Ok(settings.written().clone()),
             Some(Value::String(key)) => Ok(settings.get(key).clone()),

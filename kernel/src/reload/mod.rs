@@ -31,7 +31,7 @@ pub use loader::{Broken, Candidate, Findings, LoadFailure, Loader};
 pub use report::Report;
 pub use sessions::{Hold, OpenSession};
 pub use standing::{Standing, is_much};
-pub use texts::Texts;
+pub use texts::{Reread, Texts};
 
 use hand_over::{HandedOver, hand_over};
 use loaded::{Loaded, plan};
@@ -52,6 +52,15 @@ pub enum Scope {
 impl Scope {
     fn is_everything(&self) -> bool {
         matches!(self, Self::Everything)
+    }
+
+    /// The same, and whatever else is not as it was.
+    fn with_everything_that_changed(self) -> Self {
+        match self {
+            Self::Everything => Self::Everything,
+            // Every path lies below nothing.
+            Self::Changed(_) => Self::Changed(vec![PathBuf::new()]),
+        }
     }
 }
 
@@ -314,6 +323,12 @@ impl Reloader {
         let mut report = Report::default();
         let mut prepared = Vec::new();
         let mut gone = Vec::new();
+        let texts = self.read_texts(&scope).await;
+        report.changes.extend(texts.changes);
+        let scope = match texts.moved {
+            true => scope.with_everything_that_changed(),
+            false => scope,
+        };
         for (number, loader) in self.loaders().into_iter().enumerate() {
             let findings = look(&loader).await;
             let plan = plan(&loaded, number, findings);
@@ -333,10 +348,12 @@ impl Reloader {
             self.commit(&mut loaded, prepared, gone, &mut report).await;
             self.remember();
         }
-        report.changes.extend(self.read_texts(&scope).await);
         let advice = standing::advice(&loaded, copies);
         self.show(&loaded);
         drop(loaded);
+        if texts.moved {
+            self.look_again();
+        }
         if let Some(message) = advice {
             self.say(Event::Notice { message }).await;
         }

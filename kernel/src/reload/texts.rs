@@ -14,8 +14,26 @@ pub trait Texts: Send + Sync {
     /// Where changes are seen.
     fn places(&self) -> Vec<Place>;
 
-    /// Reads everything anew, and answers what has changed by it. May wait for the disk.
-    fn reread(&self) -> Vec<SourceChange>;
+    /// Reads everything anew. May wait for the disk.
+    fn reread(&self) -> Reread;
+}
+
+/// What reading anew came to.
+#[derive(Debug, Default)]
+pub struct Reread {
+    /// What has changed by it.
+    pub changes: Vec<SourceChange>,
+    /// Plugins, scripts and texts may be looked for elsewhere now.
+    pub moved: bool,
+}
+
+impl From<Vec<SourceChange>> for Reread {
+    fn from(changes: Vec<SourceChange>) -> Self {
+        Self {
+            changes,
+            moved: false,
+        }
+    }
 }
 
 impl Scope {
@@ -40,7 +58,7 @@ impl Reloader {
     }
 
     /// Reads what changed, for all sessions and then for each. What several sessions say is said once.
-    pub(super) async fn read_texts(&self, scope: &Scope) -> Vec<SourceChange> {
+    pub(super) async fn read_texts(&self, scope: &Scope) -> Reread {
         let (shared, sessions) = (self.all_texts(), self.sessions.all());
         let scope = scope.clone();
         let read = tokio::task::spawn_blocking(move || read(&shared, &sessions, &scope)).await;
@@ -49,15 +67,13 @@ impl Reloader {
     }
 }
 
-fn read(
-    shared: &[Arc<dyn Texts>],
-    sessions: &[Arc<dyn OpenSession>],
-    scope: &Scope,
-) -> Vec<SourceChange> {
-    let mut changes = Vec::new();
+fn read(shared: &[Arc<dyn Texts>], sessions: &[Arc<dyn OpenSession>], scope: &Scope) -> Reread {
+    let (mut changes, mut moved) = (Vec::new(), false);
     for texts in shared {
-        if scope.reaches(&texts.places()) {
-            changes.extend(texts.reread());
+        if moved || scope.reaches(&texts.places()) {
+            let reread = texts.reread();
+            moved |= reread.moved;
+            changes.extend(reread.changes);
         }
     }
     let any = !changes.is_empty();
@@ -72,5 +88,8 @@ fn read(
             said.push(change);
         }
     }
-    said
+    Reread {
+        changes: said,
+        moved,
+    }
 }

@@ -56,7 +56,7 @@ use crate::registry::{
 };
 use crate::reload::Reloader;
 use crate::run::Assembly;
-use crate::settings::Settings;
+use crate::settings::LiveSettings;
 use crate::tree::{Header, SessionTree};
 
 pub use bash::BashOptions;
@@ -86,7 +86,7 @@ pub struct Equipment {
     /// Asks models.
     pub client: Arc<ModelClient>,
     /// The settings in force.
-    pub settings: Arc<Settings>,
+    pub settings: Arc<LiveSettings>,
     /// What the front end shows for plugins.
     pub ui: Arc<dyn HostUi>,
     /// Loads what is registered anew.
@@ -233,8 +233,9 @@ impl Session {
             .as_ref()
             .map_or(ThinkingLevel::Off, |model| model.clamp_level(level));
         recall::record_start(&mut tree, model.as_ref(), level)?;
-        let used = equipment.settings.used();
-        let mode = |queue: Delivery| equipment.settings.queue_mode(queue.setting());
+        let settings = equipment.settings.now();
+        let used = settings.used();
+        let mode = |queue: Delivery| settings.queue_mode(queue.setting());
         let modes = (mode(Delivery::Steer), mode(Delivery::FollowUp));
         let shared = Shared {
             tree: Mutex::new(tree),
@@ -467,7 +468,7 @@ impl Shared {
     }
 
     fn patience(&self, cancel: CancellationToken) -> Patience {
-        let limit = self.equipment.settings.handler_limit();
+        let limit = self.equipment.settings.now().handler_limit();
         Patience::new(cancel, limit, self.grace.clone())
     }
 

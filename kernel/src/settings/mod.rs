@@ -8,6 +8,7 @@ mod used;
 
 mod known;
 mod list;
+mod live;
 mod merge;
 
 mod change;
@@ -23,6 +24,7 @@ use serde_json::{Map, Value};
 use crate::jsonfile;
 
 pub use list::{Patterns, ResourceList, Scope};
+pub use live::LiveSettings;
 pub use used::{ProjectTrust, QueueMode, Used};
 pub use write::write_settings;
 
@@ -31,7 +33,7 @@ use change::Changed;
 /// The folder of a project's own files, in its working directory.
 pub const PROJECT_DIR: &str = ".pliant";
 
-const FILE: &str = "settings.json";
+pub(crate) const FILE: &str = "settings.json";
 
 /// The settings in force. Unknown keys stay reachable through [`Settings::get`].
 #[derive(Debug, Clone, Default)]

@@ -13,7 +13,7 @@ use crate::session::{Shared, lock};
 impl ToolHost for Arc<Shared> {
     /// The setting `toolExecution`; any word but `sequential` is the default.
     fn execution_mode(&self) -> ExecutionMode {
-        match self.equipment.settings.get("toolExecution").as_str() {
+        match self.equipment.settings.now().get("toolExecution").as_str() {
             Some("sequential") => ExecutionMode::Sequential,
             _ => ExecutionMode::Parallel,
         }
@@ -46,7 +46,7 @@ impl ToolHost for Arc<Shared> {
                     services,
                     scene,
                     prompt: PromptOptions::clone(&self.prompt.now()),
-                    prepare_limit: self.equipment.settings.handler_limit(),
+                    prepare_limit: self.equipment.settings.now().handler_limit(),
                 });
                 let changes = same_tools.and_then(|old| old.changes().cloned());
                 Arc::new(match changes {
