@@ -15,6 +15,7 @@ mod contribution;
 mod convert;
 mod error;
 mod script;
+mod shell;
 mod shipped;
 
 mod engine;

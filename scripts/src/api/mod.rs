@@ -22,6 +22,7 @@ mod naming;
 mod provider;
 mod register;
 mod session;
+mod shell;
 mod state;
 mod text;
 mod time;
@@ -58,6 +59,7 @@ const GROUPS: &[fn(&mut Engine)] = &[
     files::install,
     json::install,
     text::install,
+    shell::install,
     time::install,
     log::install,
 ];
