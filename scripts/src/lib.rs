@@ -27,6 +27,6 @@ mod extension;
 mod loader;
 
 pub use extension::{Limits, load_extension};
-pub use loader::{FindScripts, Scripts};
+pub use loader::{FindScripts, Scripts, WantsShipped};
 pub use script::Script;
 pub use shipped::{Shipped, shipped_extensions};

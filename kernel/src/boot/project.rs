@@ -97,6 +97,12 @@ impl Kernel {
         }
     }
 
+    /// Whether the settings switch an extension on or off that ships, asked anew at each call.
+    pub fn shipped_chooser(&self) -> impl Fn(&str) -> Option<bool> + Send + Sync + use<> {
+        let settings = Arc::clone(&self.settings);
+        move |name| settings.now().ships(name)
+    }
+
     /// The folders in which those files are found.
     #[must_use]
     pub fn extension_folders(&self) -> Vec<PathBuf> {
