@@ -211,3 +211,42 @@ fn what_the_settings_list_is_loaded_when_they_are_saved() {
     rpc.end();
     drop(server);
 }
+
+#[test]
+fn an_extension_that_ships_is_switched_on_and_off_by_a_line_of_the_settings() {
+    // resources.md §2; reports T09
+    let push = || reply::tool_call("bash", json!({"command": "true && git push"}));
+    let server = ModelServer::start([push(), reply::text("a"), push(), reply::text("b")]);
+    let home = TempHome::with_model(&server);
+    let mut rpc = home.rpc();
+    rpc.state();
+    rpc.turn("without it");
+    home.settings(json!({"extensions": ["+builtin:permission-gate"],
+        "permissionGate": {"deny": ["git push **"]}}));
+    let lines = changed(&mut rpc);
+    assert_eq!(
+        lines,
+        ["settings.json reloaded", "permission-gate.rhai added"]
+    );
+    rpc.turn("with it");
+    home.settings(json!({}));
+    assert!(changed(&mut rpc).contains(&"permission-gate.rhai removed".to_owned()));
+    rpc.end();
+    let requests = server.finish();
+    let result = |request: &Request| request.messages().last().expect("one")["content"].to_string();
+    assert!(
+        !result(&requests[1]).contains("forbidden"),
+        "{}",
+        result(&requests[1])
+    );
+    assert!(
+        result(&requests[3]).contains("forbidden by the rule"),
+        "{}",
+        result(&requests[3])
+    );
+    let logged = home.session();
+    let logged = logged
+        .iter()
+        .find(|entry| entry["customType"] == "permission-gate");
+    assert_eq!(logged.expect("it is logged")["data"]["decision"], "deny");
+}
