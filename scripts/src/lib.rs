@@ -20,7 +20,9 @@ mod shipped;
 
 mod engine;
 mod program;
+mod reference;
 mod threads;
+mod timers;
 
 mod call;
 mod extension;

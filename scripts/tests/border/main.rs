@@ -18,4 +18,5 @@ mod providers;
 mod services;
 mod session;
 mod shipped;
+mod timers;
 mod tools;
