@@ -30,5 +30,6 @@ mod loader;
 
 pub use extension::{Limits, load_extension};
 pub use loader::{FindScripts, Scripts, WantsShipped};
+pub use reference::reference;
 pub use script::Script;
 pub use shipped::{Shipped, shipped_extensions};
