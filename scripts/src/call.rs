@@ -22,6 +22,7 @@ use crate::contribution::Registrations;
 use crate::convert;
 use crate::program::Program;
 use crate::threads::STACK_LIMIT;
+use crate::timers::Timers;
 
 /// What a host function answers.
 pub(crate) type ScriptResult<T> = Result<T, Box<EvalAltResult>>;
@@ -91,11 +92,14 @@ pub(crate) enum Phase {
     Loading(Mutex<Registrations>),
     /// A contribution runs.
     Serving(CallCtx),
+    /// A timer's time has come; nobody waits for an answer.
+    Timed,
 }
 
 /// One running evaluation.
 pub(crate) struct Call {
     program: Arc<Program>,
+    timers: Arc<Timers>,
     phase: Phase,
     host: Host,
     runtime: Option<Handle>,
@@ -110,12 +114,14 @@ impl Call {
     /// Prepares an evaluation; `limit` bounds its time without that of dialogs.
     pub(crate) fn new(
         program: Arc<Program>,
+        timers: Arc<Timers>,
         phase: Phase,
         host: Host,
         limit: Option<Duration>,
     ) -> Arc<Self> {
         Arc::new(Self {
             program,
+            timers,
             phase,
             host,
             runtime: Handle::try_current().ok(),
@@ -173,6 +179,11 @@ impl Call {
         &self.program
     }
 
+    /// The timers of the script.
+    pub(crate) fn timers(&self) -> &Arc<Timers> {
+        &self.timers
+    }
+
     /// The services.
     pub(crate) fn host(&self) -> &Host {
         &self.host
@@ -182,7 +193,7 @@ impl Call {
     pub(crate) fn registrations(&self) -> ScriptResult<&Mutex<Registrations>> {
         match &self.phase {
             Phase::Loading(registrations) => Ok(registrations),
-            Phase::Serving(_) => Err(fail(
+            Phase::Serving(_) | Phase::Timed => Err(fail(
                 "registering works only at the top level of a script, while it is loaded",
             )),
         }
@@ -195,7 +206,7 @@ impl Call {
                 .lock()
                 .map(|mut all| std::mem::take(&mut *all))
                 .unwrap_or_default(),
-            Phase::Serving(_) => Registrations::default(),
+            Phase::Serving(_) | Phase::Timed => Registrations::default(),
         }
     }
 
@@ -208,7 +219,7 @@ impl Call {
     pub(crate) fn cancelled(&self) -> bool {
         let given_up = match &self.phase {
             Phase::Serving(ctx) => ctx.cancelled(),
-            Phase::Loading(_) => false,
+            Phase::Loading(_) | Phase::Timed => false,
         };
         given_up || self.stop.reason().is_some()
     }

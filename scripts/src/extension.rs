@@ -7,15 +7,15 @@ use pliant_kernel::registry::{Contribution, Generation, Kind, Source};
 use pliant_sdk::Error;
 use pliant_sdk::host::{BoxFuture, ByteStream, Host, Services};
 use pliant_sdk::plugin::Invocation;
-use tokio::sync::oneshot;
 
-use crate::call::{Call, Phase, Stop, StopSign};
+use crate::call::{Call, Phase};
 use crate::contribution::{Handler, Registration, Registrations, Running};
 use crate::engine::Profile;
 use crate::error::Failure;
+use crate::evaluation::evaluate;
 use crate::program::Program;
 use crate::script::Script;
-use crate::threads;
+use crate::timers::Timers;
 
 /// How long a script may take. The time of dialogs does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,9 +54,17 @@ pub async fn load_extension(
         Profile::Extension,
     )?);
     let host = Host::from_services(Lent(services));
+    let timers = Timers::new(&program, host.clone(), limits.handler);
     let phase = Phase::Loading(Default::default());
-    let call = Call::new(Arc::clone(&program), phase, host, Some(limits.load));
-    let registered = on_script_thread(call, |call| {
+    let limit = Some(limits.load);
+    let call = Call::new(
+        Arc::clone(&program),
+        Arc::clone(&timers),
+        phase,
+        host,
+        limit,
+    );
+    let registered = evaluate(call, |call| {
         let program = call.program();
         program
             .run_top_level()
@@ -68,8 +76,9 @@ pub async fn load_extension(
         name, path, rank, ..
     } = script;
     let source = Source { name, path, rank };
+    timers.begin();
     Ok(Arc::new(Extension::new(
-        source, program, registered, limits,
+        source, program, timers, registered, limits,
     )))
 }
 
@@ -77,6 +86,7 @@ pub async fn load_extension(
 struct Extension {
     source: Source,
     program: Arc<Program>,
+    timers: Arc<Timers>,
     contributions: Vec<Contribution>,
     handlers: Vec<Arc<dyn Handler>>,
     limits: Limits,
@@ -86,6 +96,7 @@ impl Extension {
     fn new(
         source: Source,
         program: Arc<Program>,
+        timers: Arc<Timers>,
         registered: Registrations,
         limits: Limits,
     ) -> Self {
@@ -113,6 +124,7 @@ impl Extension {
         Self {
             source,
             program,
+            timers,
             contributions,
             handlers,
             limits,
@@ -147,12 +159,13 @@ impl Generation for Extension {
             return Box::pin(std::future::ready(Err(error)));
         };
         let (handler, program) = (Arc::clone(handler), Arc::clone(&self.program));
+        let timers = Arc::clone(&self.timers);
         let limit = (kind == Kind::Hook).then_some(self.limits.handler);
         let Invocation { op, payload, ctx } = invocation;
         Box::pin(async move {
             let host = ctx.host().clone();
-            let call = Call::new(program, Phase::Serving(ctx), host, limit);
-            on_script_thread(call, move |call| {
+            let call = Call::new(program, timers, Phase::Serving(ctx), host, limit);
+            evaluate(call, move |call| {
                 handler.run(&op, &payload, &Running::new(call))
             })
             .await
@@ -163,42 +176,17 @@ impl Generation for Extension {
         // There is nothing to hand over or shut down: what a script holds goes with its last call.
         Err(Error::unsupported(&format!("the operation \"{op}\"")))
     }
-}
 
-/// Runs `work` as this call on a thread for scripts. Dropping the future stops the script; panics
-/// are errors.
-async fn on_script_thread<T: Send + 'static>(
-    call: Arc<Call>,
-    work: impl FnOnce(&Arc<Call>) -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    let (answer, waiting) = oneshot::channel();
-    let unanswered = StopOnDrop(Arc::clone(call.stop_sign()));
-    threads::spawn(Box::new(move || {
-        let result = pliant_sdk::catch(|| call.enter(|| work(&call)));
-        let result = match result {
-            Ok(result) => result.map_err(|error| call.explain(error)),
-            Err(panic) => Err(name_panic(panic, call.program().name())),
-        };
-        // The values of the call are freed on this thread, before the caller goes on.
-        drop(call);
-        let _ = answer.send(result);
-    }))?;
-    let result = waiting.await;
-    drop(unanswered);
-    result.unwrap_or_else(|_| Err(Error::failed("the script's thread ended without an answer")))
-}
-
-struct StopOnDrop(Arc<StopSign>);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.raise(Stop::Cancelled);
+    fn retire(&self) {
+        self.timers.end();
     }
 }
 
-fn name_panic(mut panic: Error, script: &str) -> Error {
-    panic.message = format!("{script}: {}", panic.message);
-    panic
+/// A script that was loaded and never registered, or whose last call ended, leaves nothing running.
+impl Drop for Extension {
+    fn drop(&mut self) {
+        self.timers.end();
+    }
 }
 
 /// Services as a type of their own, which is what a [`Host`] is made over.
@@ -238,21 +226,6 @@ mod tests {
             text: text.to_owned(),
             rank: Rank::User,
         }
-    }
-
-    #[tokio::test]
-    async fn a_panic_on_a_script_thread_is_an_error_with_the_scripts_name() {
-        let program = Program::compile("t.rhai", "", Profile::Extension).unwrap();
-        let phase = Phase::Loading(Default::default());
-        let host = Host::from_services(NoServices);
-        let call = Call::new(Arc::new(program), phase, host, None);
-        let error = on_script_thread::<()>(call, |_| panic!("no {}", "way"))
-            .await
-            .unwrap_err();
-        assert_eq!(
-            (error.code.as_str(), error.message.as_str()),
-            ("panic", "t.rhai: panicked: no way")
-        );
     }
 
     #[test]

@@ -23,6 +23,9 @@ mod program;
 mod threads;
 
 mod call;
+mod evaluation;
+mod timers;
+
 mod extension;
 mod loader;
 

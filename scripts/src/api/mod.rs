@@ -26,6 +26,7 @@ mod shell;
 mod state;
 mod text;
 mod time;
+mod timers;
 mod tools;
 mod ui;
 
@@ -61,6 +62,7 @@ const GROUPS: &[fn(&mut Engine)] = &[
     text::install,
     shell::install,
     time::install,
+    timers::install,
     log::install,
 ];
 

@@ -1,35 +1,28 @@
-//! `sleep(seconds)`, in place of Rhai's, which ignores that nobody waits any more.
+//! `sleep(ms)`, in place of Rhai's, which ignores that nobody waits any more. Milliseconds, as
+//! everywhere else here.
+
+use std::time::Duration;
 
 use pliant_sdk::Error;
 use rhai::{Engine, FLOAT, INT};
 
 use crate::call::{Call, ScriptResult, fail};
 
-const MS_PER_SECOND: f64 = 1_000.0;
-
 pub(super) fn install(engine: &mut Engine) {
-    engine.register_fn("sleep", |seconds: INT| {
-        sleep(u64::try_from(seconds).unwrap_or(0).saturating_mul(1_000))
+    engine.register_fn("sleep", |ms: INT| {
+        sleep(u64::try_from(ms).unwrap_or_default())
     });
-    engine.register_fn("sleep", |seconds: FLOAT| {
-        if !(0.0..=1e9).contains(&seconds) {
-            return Err(fail(
-                "sleep takes a number of seconds from 0 to a thousand million",
-            ));
-        }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "checked just above"
-        )]
-        sleep((seconds * MS_PER_SECOND) as u64)
+    // Rhai's own takes seconds, with a fraction where needed.
+    engine.register_fn("sleep", |ms: FLOAT| -> ScriptResult<()> {
+        Err(fail(format!(
+            "sleep takes whole milliseconds, not {ms}; half a second is sleep(500)"
+        )))
     });
 }
 
 fn sleep(ms: u64) -> ScriptResult<()> {
-    let duration = std::time::Duration::from_millis(ms);
     Call::current()?.wait(async {
-        tokio::time::sleep(duration).await;
+        tokio::time::sleep(Duration::from_millis(ms)).await;
         Ok::<(), Error>(())
     })
 }

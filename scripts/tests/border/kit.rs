@@ -12,6 +12,7 @@ use pliant_sdk::error::code;
 use pliant_sdk::host::{BoxFuture, ByteStream, Host, Services};
 use pliant_sdk::plugin::{CallCtx, Caller, Flow, Invocation};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 type Answer = Box<dyn Fn(&[u8]) -> Result<Vec<Vec<u8>>, Error> + Send + Sync>;
 
@@ -21,6 +22,7 @@ pub(crate) struct Fake {
     answers: HashMap<&'static str, Answer>,
     delay: Duration,
     asked: Mutex<Vec<(String, Value)>>,
+    was_asked: Notify,
 }
 
 impl Fake {
@@ -61,6 +63,19 @@ impl Fake {
         same.map(|(_, payload)| payload.clone()).collect()
     }
 
+    /// Waits until a service was asked that often.
+    pub(crate) async fn until_asked(&self, service: &str, times: usize) -> Vec<Value> {
+        loop {
+            let next = self.was_asked.notified();
+            let asked = self.asked(service);
+            if asked.len() >= times {
+                return asked;
+            }
+            let patience = tokio::time::timeout(Duration::from_secs(20), next);
+            assert!(patience.await.is_ok(), "{service} was asked {asked:?} only");
+        }
+    }
+
     fn answer(&self, service: &str, payload: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
         self.note(service, payload);
         match self.answers.get(service) {
@@ -72,6 +87,8 @@ impl Fake {
     fn note(&self, service: &str, payload: &[u8]) {
         let mut asked = self.asked.lock().unwrap();
         asked.push((service.to_owned(), first_line(payload)));
+        drop(asked);
+        self.was_asked.notify_waiters();
     }
 }
 

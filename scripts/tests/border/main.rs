@@ -17,4 +17,5 @@ mod models;
 mod providers;
 mod services;
 mod session;
+mod timers;
 mod tools;
