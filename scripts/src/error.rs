@@ -5,9 +5,10 @@ use std::fmt::Write;
 
 use pliant_sdk::Error;
 use pliant_sdk::error::code;
-use rhai::{ASTNode, Dynamic, EvalAltResult, LexError, ParseError, ParseErrorType, Position, Stmt};
+use rhai::{Dynamic, EvalAltResult, ParseError, Position};
 
 use crate::convert;
+use crate::hint;
 use crate::program::Program;
 
 /// What a script threw, as opposed to what went wrong in it.
@@ -99,7 +100,7 @@ impl Failure {
             }
             frame.write(program.name(), &mut text);
         }
-        if let Some(hint) = self.hint(program) {
+        if let Some(hint) = hint::of_failure(program, &self.cause) {
             let _ = write!(text, "\n  hint: {hint}");
         }
         let mut error = Error::new(kind.unwrap_or_else(|| code::FAILED.to_owned()), text);
@@ -114,21 +115,6 @@ impl Failure {
             .chain(frames)
             .find(|position| !position.is_none())
             .unwrap_or(Position::NONE)
-    }
-
-    fn hint(&self, program: &Program) -> Option<String> {
-        match &self.cause {
-            EvalAltResult::ErrorFunctionNotFound(signature, _) => {
-                let name = signature.split(['(', ' ']).next()?;
-                declares_variable(program, name).then(|| {
-                    format!("`{name}` is a variable; call the function in it with `{name}.call(…)`")
-                })
-            }
-            EvalAltResult::ErrorStackOverflow(_) => {
-                Some("calls may be nested 64 deep; use a loop instead".to_owned())
-            }
-            _ => None,
-        }
     }
 }
 
@@ -163,34 +149,12 @@ fn sentence(cause: &EvalAltResult) -> String {
 }
 
 /// An error of the compiler.
-pub(crate) fn from_parse(file: &str, error: &ParseError) -> Error {
+pub(crate) fn from_parse(file: &str, source: &str, error: &ParseError) -> Error {
     let mut text = place(file, error.position(), &error.err_type().to_string());
-    if let Some(hint) = parse_hint(error.err_type()) {
+    if let Some(hint) = hint::of_parse(source, error) {
         let _ = write!(text, "\n  hint: {hint}");
     }
     Error::invalid(text)
-}
-
-fn parse_hint(error: &ParseErrorType) -> Option<String> {
-    match error {
-        ParseErrorType::Reserved(word) => Some(reserved(word)),
-        ParseErrorType::BadInput(LexError::ImproperSymbol(word, _))
-            if word.chars().all(|c| c.is_ascii_alphabetic()) && !word.is_empty() =>
-        {
-            Some(reserved(word))
-        }
-        ParseErrorType::VariableUndefined(name) => Some(format!(
-            "a `fn` sees only its parameters; make `{name}` a parameter, read a top-level `const` as \
-             `global::{name}`, or use a closure"
-        )),
-        _ => None,
-    }
-}
-
-fn reserved(word: &str) -> String {
-    format!(
-        "`{word}` is a reserved word; as a property write `x[\"{word}\"]`, as a key `\"{word}\": …`"
-    )
 }
 
 fn place(file: &str, position: Position, message: &str) -> String {
@@ -199,20 +163,4 @@ fn place(file: &str, position: Position, message: &str) -> String {
         (Some(line), None) => format!("{file}:{line}: {message}"),
         _ => format!("{file}: {message}"),
     }
-}
-
-/// Whether the script declares a variable or parameter of that name anywhere.
-fn declares_variable(program: &Program, name: &str) -> bool {
-    let ast = program.ast();
-    if ast.iter_functions().any(|f| f.params.contains(&name)) {
-        return true;
-    }
-    let mut found = false;
-    ast.walk(&mut |path| {
-        if let Some(ASTNode::Stmt(Stmt::Var(variable, ..))) = path.last() {
-            found |= variable.0.name == name;
-        }
-        !found
-    });
-    found
 }

@@ -14,6 +14,7 @@ mod api;
 mod contribution;
 mod convert;
 mod error;
+mod hint;
 mod script;
 mod shell;
 mod shipped;

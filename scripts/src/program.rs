@@ -32,7 +32,7 @@ impl Program {
         let engine = profile.engine();
         let mut ast = engine
             .compile(source)
-            .map_err(|parse_error| error::from_parse(name, &parse_error))?;
+            .map_err(|parse_error| error::from_parse(name, source, &parse_error))?;
         ast.set_source(name);
         let mut parameters: HashMap<String, Vec<usize>> = HashMap::new();
         for function in ast.iter_functions() {
