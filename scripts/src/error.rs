@@ -7,6 +7,7 @@ use pliant_sdk::Error;
 use pliant_sdk::error::code;
 use rhai::{Dynamic, EvalAltResult, ParseError, Position};
 
+use crate::call::fail;
 use crate::convert;
 use crate::hint;
 use crate::program::Program;
@@ -40,7 +41,10 @@ impl Thrown {
 
 /// One step of the way to an error.
 struct Frame {
-    function: String,
+    /// What was called; nothing for a file that was imported.
+    function: Option<String>,
+    /// The file it is in.
+    file: String,
     called_at: Position,
 }
 
@@ -55,9 +59,17 @@ impl From<Box<EvalAltResult>> for Failure {
     fn from(error: Box<EvalAltResult>) -> Self {
         let mut frames = Vec::new();
         let mut cause = *error;
-        while let EvalAltResult::ErrorInFunctionCall(function, _, inner, called_at) = cause {
+        loop {
+            let (function, file, inner, called_at) = match cause {
+                EvalAltResult::ErrorInFunctionCall(function, file, inner, at) => {
+                    (Some(function), file, inner, at)
+                }
+                EvalAltResult::ErrorInModule(file, inner, at) => (None, file, inner, at),
+                _ => break,
+            };
             frames.push(Frame {
                 function,
+                file,
                 called_at,
             });
             cause = *inner;
@@ -92,13 +104,14 @@ impl Failure {
             }
             other => (None, sentence(other), None),
         };
-        let mut text = place(program.name(), self.position(), &message);
+        let (position, file) = self.position();
+        let mut text = place(self.file(file, program), position, &message);
         for (index, frame) in self.frames.iter().enumerate() {
             let caller = self.frames.get(index + 1);
             if frame.is_closure() && caller.is_none_or(|next| next.called_at == frame.called_at) {
                 continue; // called by the host, or by the function of the next line
             }
-            frame.write(program.name(), &mut text);
+            frame.write(self.file(index + 1, program), &mut text);
         }
         if let Some(hint) = hint::of_failure(program, &self.cause) {
             let _ = write!(text, "\n  hint: {hint}");
@@ -108,29 +121,41 @@ impl Failure {
         error
     }
 
-    /// The innermost position known; host functions called by host functions have none.
-    fn position(&self) -> Position {
+    /// The innermost position known, and how many frames out; host functions called by host functions
+    /// have none.
+    fn position(&self) -> (Position, usize) {
         let frames = self.frames.iter().map(|frame| frame.called_at);
         std::iter::once(self.at)
             .chain(frames)
-            .find(|position| !position.is_none())
-            .unwrap_or(Position::NONE)
+            .zip(0..)
+            .find(|(position, _)| !position.is_none())
+            .unwrap_or((Position::NONE, 0))
+    }
+
+    /// The file that is so many frames out.
+    fn file<'a>(&'a self, frames_out: usize, program: &'a Program) -> &'a str {
+        let frame = self.frames.get(frames_out);
+        let file = frame.map(|frame| frame.file.as_str());
+        file.filter(|file| !file.is_empty())
+            .unwrap_or(program.name())
     }
 }
 
 impl Frame {
     fn is_closure(&self) -> bool {
-        self.function.starts_with("anon$")
+        let function = self.function.as_deref();
+        function.is_some_and(|function| function.starts_with("anon$"))
     }
 
     fn write(&self, file: &str, text: &mut String) {
-        let name = match self.is_closure() {
-            true => "a closure".to_owned(),
-            false => format!("`{}`", self.function),
+        let (name, how) = match &self.function {
+            None => (self.file.clone(), "imported"),
+            Some(_) if self.is_closure() => ("a closure".to_owned(), "called"),
+            Some(function) => (format!("`{function}`"), "called"),
         };
         let _ = match (self.called_at.line(), self.called_at.position()) {
             (Some(line), Some(column)) => {
-                write!(text, "\n  in {name}, called at {file}:{line}:{column}")
+                write!(text, "\n  in {name}, {how} at {file}:{line}:{column}")
             }
             _ => write!(text, "\n  in {name}"),
         };
@@ -155,6 +180,17 @@ pub(crate) fn from_parse(file: &str, source: &str, error: &ParseError) -> Error 
         let _ = write!(text, "\n  hint: {hint}");
     }
     Error::invalid(text)
+}
+
+/// The same, thrown in the script that imports the text.
+pub(crate) fn thrown_by_parser(source: &str, error: &ParseError) -> Box<EvalAltResult> {
+    let mut message = error.err_type().to_string();
+    if let Some(hint) = hint::of_parse(source, error) {
+        let _ = write!(message, "\n  hint: {hint}");
+    }
+    let mut thrown = fail(message);
+    thrown.set_position(error.position());
+    thrown
 }
 
 fn place(file: &str, position: Position, message: &str) -> String {

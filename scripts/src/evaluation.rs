@@ -59,7 +59,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_on_a_script_thread_is_an_error_with_the_scripts_name() {
-        let program = Arc::new(Program::compile("t.rhai", "", Profile::Extension).unwrap());
+        let program = Arc::new(Program::compile("t.rhai", None, "", Profile::Extension).unwrap());
         let phase = Phase::Loading(Default::default());
         let host = Host::from_services(NoServices);
         let timers = Timers::new(&program, host.clone(), Duration::ZERO);

@@ -50,6 +50,7 @@ pub async fn load_extension(
 ) -> Result<Arc<dyn Generation>, Error> {
     let program = Arc::new(Program::compile(
         &script.name,
+        script.path.as_deref(),
         &script.text,
         Profile::Extension,
     )?);

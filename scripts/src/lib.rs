@@ -20,6 +20,7 @@ mod shell;
 mod shipped;
 
 mod engine;
+mod modules;
 mod program;
 mod threads;
 

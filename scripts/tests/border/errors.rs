@@ -165,9 +165,7 @@ async fn what_is_right_in_rhai_gets_no_hint_of_another_language() {
 }
 
 #[tokio::test]
-async fn eval_and_modules_do_not_exist() {
-    for text in ["eval(\"1\");", "import \"x\" as y;", "export let x = 1;"] {
-        let error = load_error(text).await;
-        assert!(error.message.starts_with("t.rhai:1:"), "{error}");
-    }
+async fn eval_does_not_exist() {
+    let error = load_error("eval(\"1\");").await;
+    assert!(error.message.starts_with("t.rhai:1:"), "{error}");
 }

@@ -1,6 +1,7 @@
 //! The test bench: a script loaded over scripted services, and one way to call what it contributes.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -179,9 +180,19 @@ pub(crate) async fn load_error(text: &str) -> Error {
 }
 
 pub(crate) async fn try_load(text: &str, fake: Fake, limits: Limits) -> Result<Bench, Error> {
+    try_load_at(None, text, fake, limits).await
+}
+
+/// Loads a script as if it were in that file.
+pub(crate) async fn try_load_at(
+    path: Option<PathBuf>,
+    text: &str,
+    fake: Fake,
+    limits: Limits,
+) -> Result<Bench, Error> {
     let script = Script {
         name: "t.rhai".to_owned(),
-        path: None,
+        path,
         text: text.to_owned(),
         rank: Rank::CommandLine,
     };
