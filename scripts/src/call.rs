@@ -22,7 +22,6 @@ use crate::contribution::Registrations;
 use crate::convert;
 use crate::program::Program;
 use crate::threads::STACK_LIMIT;
-use crate::timers::Timers;
 
 /// What a host function answers.
 pub(crate) type ScriptResult<T> = Result<T, Box<EvalAltResult>>;
@@ -92,14 +91,11 @@ pub(crate) enum Phase {
     Loading(Mutex<Registrations>),
     /// A contribution runs.
     Serving(CallCtx),
-    /// A timer's time has come; nobody waits for an answer.
-    Timed,
 }
 
 /// One running evaluation.
 pub(crate) struct Call {
     program: Arc<Program>,
-    timers: Arc<Timers>,
     phase: Phase,
     host: Host,
     runtime: Option<Handle>,
@@ -114,14 +110,12 @@ impl Call {
     /// Prepares an evaluation; `limit` bounds its time without that of dialogs.
     pub(crate) fn new(
         program: Arc<Program>,
-        timers: Arc<Timers>,
         phase: Phase,
         host: Host,
         limit: Option<Duration>,
     ) -> Arc<Self> {
         Arc::new(Self {
             program,
-            timers,
             phase,
             host,
             runtime: Handle::try_current().ok(),
@@ -179,11 +173,6 @@ impl Call {
         &self.program
     }
 
-    /// The timers of the script.
-    pub(crate) fn timers(&self) -> &Arc<Timers> {
-        &self.timers
-    }
-
     /// The services.
     pub(crate) fn host(&self) -> &Host {
         &self.host
@@ -193,7 +182,7 @@ impl Call {
     pub(crate) fn registrations(&self) -> ScriptResult<&Mutex<Registrations>> {
         match &self.phase {
             Phase::Loading(registrations) => Ok(registrations),
-            Phase::Serving(_) | Phase::Timed => Err(fail(
+            Phase::Serving(_) => Err(fail(
                 "registering works only at the top level of a script, while it is loaded",
             )),
         }
@@ -206,7 +195,7 @@ impl Call {
                 .lock()
                 .map(|mut all| std::mem::take(&mut *all))
                 .unwrap_or_default(),
-            Phase::Serving(_) | Phase::Timed => Registrations::default(),
+            Phase::Serving(_) => Registrations::default(),
         }
     }
 
@@ -219,7 +208,7 @@ impl Call {
     pub(crate) fn cancelled(&self) -> bool {
         let given_up = match &self.phase {
             Phase::Serving(ctx) => ctx.cancelled(),
-            Phase::Loading(_) | Phase::Timed => false,
+            Phase::Loading(_) => false,
         };
         given_up || self.stop.reason().is_some()
     }
@@ -247,16 +236,19 @@ impl Call {
         self.wait_for(work)?.map_err(|error| throw(&error))
     }
 
+    /// What services run on.
+    pub(crate) fn runtime(&self) -> ScriptResult<&Handle> {
+        let runtime = self.runtime.as_ref();
+        runtime.ok_or_else(|| fail("services are not there yet while this script is loaded"))
+    }
+
     /// As [`Call::wait`], leaving the service's failure to the caller.
     pub(crate) fn wait_for<T>(
         &self,
         work: impl Future<Output = Result<T, Error>>,
     ) -> ScriptResult<Result<T, Error>> {
         self.ensure_open()?;
-        let runtime = self
-            .runtime
-            .as_ref()
-            .ok_or_else(|| fail("services are not there yet while this script is loaded"))?;
+        let runtime = self.runtime()?;
         let deadline = self.deadline_ms.load(Ordering::Relaxed);
         runtime.block_on(async {
             tokio::select! {

@@ -7,15 +7,15 @@ use pliant_kernel::registry::{Contribution, Generation, Kind, Source};
 use pliant_sdk::Error;
 use pliant_sdk::host::{BoxFuture, ByteStream, Host, Services};
 use pliant_sdk::plugin::Invocation;
+use tokio::sync::oneshot;
 
-use crate::call::{Call, Phase};
+use crate::call::{Call, Phase, Stop, StopSign};
 use crate::contribution::{Handler, Registration, Registrations, Running};
 use crate::engine::Profile;
 use crate::error::Failure;
-use crate::evaluation::evaluate;
 use crate::program::Program;
 use crate::script::Script;
-use crate::timers::Timers;
+use crate::threads;
 
 /// How long a script may take. The time of dialogs does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,17 +55,9 @@ pub async fn load_extension(
         Profile::Extension,
     )?);
     let host = Host::from_services(Lent(services));
-    let timers = Timers::new(&program, host.clone(), limits.handler);
     let phase = Phase::Loading(Default::default());
-    let limit = Some(limits.load);
-    let call = Call::new(
-        Arc::clone(&program),
-        Arc::clone(&timers),
-        phase,
-        host,
-        limit,
-    );
-    let registered = evaluate(call, |call| {
+    let call = Call::new(Arc::clone(&program), phase, host, Some(limits.load));
+    let registered = on_script_thread(call, |call| {
         let program = call.program();
         program
             .run_top_level()
@@ -77,9 +69,8 @@ pub async fn load_extension(
         name, path, rank, ..
     } = script;
     let source = Source { name, path, rank };
-    timers.begin();
     Ok(Arc::new(Extension::new(
-        source, program, timers, registered, limits,
+        source, program, registered, limits,
     )))
 }
 
@@ -87,7 +78,6 @@ pub async fn load_extension(
 struct Extension {
     source: Source,
     program: Arc<Program>,
-    timers: Arc<Timers>,
     contributions: Vec<Contribution>,
     handlers: Vec<Arc<dyn Handler>>,
     limits: Limits,
@@ -97,7 +87,6 @@ impl Extension {
     fn new(
         source: Source,
         program: Arc<Program>,
-        timers: Arc<Timers>,
         registered: Registrations,
         limits: Limits,
     ) -> Self {
@@ -125,7 +114,6 @@ impl Extension {
         Self {
             source,
             program,
-            timers,
             contributions,
             handlers,
             limits,
@@ -138,6 +126,13 @@ impl Extension {
             self.contributions.get(index)?.kind,
             self.handlers.get(index)?,
         ))
+    }
+}
+
+impl Drop for Extension {
+    /// Nobody can call it any more; calls under way may go on, but nothing begins by itself.
+    fn drop(&mut self) {
+        self.program.timers().end();
     }
 }
 
@@ -160,13 +155,12 @@ impl Generation for Extension {
             return Box::pin(std::future::ready(Err(error)));
         };
         let (handler, program) = (Arc::clone(handler), Arc::clone(&self.program));
-        let timers = Arc::clone(&self.timers);
         let limit = (kind == Kind::Hook).then_some(self.limits.handler);
         let Invocation { op, payload, ctx } = invocation;
         Box::pin(async move {
             let host = ctx.host().clone();
-            let call = Call::new(program, timers, Phase::Serving(ctx), host, limit);
-            evaluate(call, move |call| {
+            let call = Call::new(program, Phase::Serving(ctx), host, limit);
+            on_script_thread(call, move |call| {
                 handler.run(&op, &payload, &Running::new(call))
             })
             .await
@@ -177,17 +171,42 @@ impl Generation for Extension {
         // There is nothing to hand over or shut down: what a script holds goes with its last call.
         Err(Error::unsupported(&format!("the operation \"{op}\"")))
     }
+}
 
-    fn retire(&self) {
-        self.timers.end();
+/// Runs `work` as this call on a thread for scripts. Dropping the future stops the script; panics
+/// are errors.
+pub(crate) async fn on_script_thread<T: Send + 'static>(
+    call: Arc<Call>,
+    work: impl FnOnce(&Arc<Call>) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let (answer, waiting) = oneshot::channel();
+    let unanswered = StopOnDrop(Arc::clone(call.stop_sign()));
+    threads::spawn(Box::new(move || {
+        let result = pliant_sdk::catch(|| call.enter(|| work(&call)));
+        let result = match result {
+            Ok(result) => result.map_err(|error| call.explain(error)),
+            Err(panic) => Err(name_panic(panic, call.program().name())),
+        };
+        // The values of the call are freed on this thread, before the caller goes on.
+        drop(call);
+        let _ = answer.send(result);
+    }))?;
+    let result = waiting.await;
+    drop(unanswered);
+    result.unwrap_or_else(|_| Err(Error::failed("the script's thread ended without an answer")))
+}
+
+struct StopOnDrop(Arc<StopSign>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.raise(Stop::Cancelled);
     }
 }
 
-/// A script that was loaded and never registered, or whose last call ended, leaves nothing running.
-impl Drop for Extension {
-    fn drop(&mut self) {
-        self.timers.end();
-    }
+fn name_panic(mut panic: Error, script: &str) -> Error {
+    panic.message = format!("{script}: {}", panic.message);
+    panic
 }
 
 /// Services as a type of their own, which is what a [`Host`] is made over.
@@ -227,6 +246,21 @@ mod tests {
             text: text.to_owned(),
             rank: Rank::User,
         }
+    }
+
+    #[tokio::test]
+    async fn a_panic_on_a_script_thread_is_an_error_with_the_scripts_name() {
+        let program = Program::compile("t.rhai", None, "", Profile::Extension).unwrap();
+        let phase = Phase::Loading(Default::default());
+        let host = Host::from_services(NoServices);
+        let call = Call::new(Arc::new(program), phase, host, None);
+        let error = on_script_thread::<()>(call, |_| panic!("no {}", "way"))
+            .await
+            .unwrap_err();
+        assert_eq!(
+            (error.code.as_str(), error.message.as_str()),
+            ("panic", "t.rhai: panicked: no way")
+        );
     }
 
     #[test]

@@ -18,20 +18,22 @@ mod hint;
 mod script;
 mod shell;
 mod shipped;
+mod shipped_texts;
 
 mod engine;
 mod modules;
 mod program;
+mod reference;
 mod threads;
-
-mod call;
-mod evaluation;
 mod timers;
 
+mod call;
 mod extension;
 mod loader;
 
 pub use extension::{Limits, load_extension};
-pub use loader::{FindScripts, Scripts};
+pub use loader::{FindScripts, Scripts, WantsShipped};
+pub use reference::reference;
 pub use script::Script;
 pub use shipped::{Shipped, shipped_extensions};
+pub use shipped_texts::shipped_texts;

@@ -14,6 +14,7 @@ use crate::call::{ScriptResult, fail};
 use crate::engine::Profile;
 use crate::error;
 use crate::modules::{self, Imported, Imports, Modules, Parameters};
+use crate::timers::Timers;
 
 /// Values of top-level constants, as `global::NAME` reads them.
 type Constants = BTreeMap<ImmutableString, Dynamic>;
@@ -27,6 +28,7 @@ pub(crate) struct Program {
     constants: OnceLock<Constants>,
     modules: Modules,
     imports: OnceLock<Imports>,
+    timers: Timers,
 }
 
 impl Program {
@@ -51,6 +53,7 @@ impl Program {
             constants: OnceLock::new(),
             modules: Modules::new(name, path),
             imports: OnceLock::new(),
+            timers: Timers::default(),
         })
     }
 
@@ -61,6 +64,11 @@ impl Program {
     /// The files it imports.
     pub(crate) fn modules(&self) -> &Modules {
         &self.modules
+    }
+
+    /// What it does later.
+    pub(crate) fn timers(&self) -> &Timers {
+        &self.timers
     }
 
     pub(crate) fn ast(&self) -> &AST {

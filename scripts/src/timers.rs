@@ -1,222 +1,116 @@
-//! The timers of one generation of a script: closures that run later, or again and again, because
-//! their time has come and not because somebody called.
-//!
-//! They begin when the script is loaded and end when it is retired, a run under way included: what a
-//! reload replaced must not act any more. A timer has at most one run at a time, as its next wait
-//! begins when the run has ended. Runs have the services and the time limit that handlers have, but
-//! nobody to answer, so failures go to the log.
+//! Timers of a script. They belong to its generation and end with it; of each, one run at a time.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use pliant_sdk::Error;
 use pliant_sdk::host::{Host, LogLevel};
+use pliant_sdk::plugin::CallCtx;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-use crate::call::{Call, Phase, ScriptResult, fail};
+use crate::call::{Call, Phase};
 use crate::error::Failure;
-use crate::evaluation::evaluate;
+use crate::extension::{Limits, on_script_thread};
 use crate::program::{Callback, Program};
 
-/// Most timers of a script at one time; more are a loop that forgot to stop them.
-const MAX_TIMERS: usize = 100;
+/// More at once are a mistake, such as one that is started by each event.
+const MOST: usize = 100;
 
-/// What is to run, and when.
-pub(crate) struct Plan {
-    /// The closure.
-    pub(crate) run: Callback,
-    /// How long to wait before each run.
-    pub(crate) wait: Duration,
-    /// Whether it goes on after the first run.
-    pub(crate) again: bool,
-}
+/// A timer that fails so often in a row is over.
+const MOST_FAILURES: u32 = 3;
 
-/// The timers of a generation.
-pub(crate) struct Timers {
-    program: Arc<Program>,
-    host: Host,
-    limit: Duration,
-    runtime: Option<Handle>,
-    state: Mutex<State>,
-}
-
+/// Those that run.
 #[derive(Default)]
-struct State {
-    stage: Stage,
-    next_id: u64,
-    all: HashMap<u64, Timer>,
-}
-
-#[derive(Default, PartialEq, Eq)]
-enum Stage {
-    /// The script is being loaded: timers are kept until it turns out well.
-    #[default]
-    Loading,
-    Running,
-    Ended,
-}
-
-enum Timer {
-    Kept(Plan),
-    Running {
-        /// Dropped, it ends the timer before its next run, and lets a run under way end by itself:
-        /// that may be the very run that stops the timer.
-        _stop: oneshot::Sender<()>,
-        task: AbortHandle,
-    },
-}
+pub(crate) struct Timers(Mutex<Vec<AbortHandle>>);
 
 impl Timers {
-    /// No timers yet. `limit` bounds the time of a run.
-    pub(crate) fn new(program: &Arc<Program>, host: Host, limit: Duration) -> Arc<Self> {
-        Arc::new(Self {
-            program: Arc::clone(program),
-            host,
-            limit,
-            runtime: Handle::try_current().ok(),
-            state: Mutex::default(),
-        })
+    /// Ends all of them; what runs at the moment is stopped.
+    pub(crate) fn end(&self) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.drain(..).for_each(|timer| timer.abort());
     }
+}
 
-    /// Sets a timer; the answer is what stops it.
+impl Drop for Timers {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What a timer does, and how often.
+pub(crate) struct Timer {
+    pub(crate) callback: Callback,
+    pub(crate) period: Duration,
+    /// Again and again; otherwise once.
+    pub(crate) repeats: bool,
+    /// Set when nobody wants it any more.
+    pub(crate) stopped: Arc<AtomicBool>,
+}
+
+impl Timer {
+    /// Starts it. What its closure asks for, the services of `host` answer.
     ///
     /// # Errors
-    /// When the generation has ended or has too many timers already.
-    pub(crate) fn set(self: &Arc<Self>, plan: Plan) -> ScriptResult<Stopper> {
-        let Some(runtime) = &self.runtime else {
-            return Err(fail(
-                "timers are not there while this script is only looked at",
-            ));
-        };
-        let mut state = self.state();
-        if state.all.len() >= MAX_TIMERS {
-            return Err(fail(format!(
-                "a script may have {MAX_TIMERS} timers at a time; stop one first, with the function that `after` or `every` answered"
+    /// When too many run.
+    pub(crate) fn start(
+        self,
+        program: &Arc<Program>,
+        host: Host,
+        runtime: &Handle,
+    ) -> Result<(), Error> {
+        let mut all = program.timers().0.lock();
+        let all = all
+            .as_mut()
+            .map_err(|_| Error::failed("a timer ended badly"))?;
+        all.retain(|timer| !timer.is_finished());
+        if all.len() >= MOST {
+            return Err(Error::invalid(format!(
+                "{MOST} timers run already; stop some, or start one for all"
             )));
         }
-        let id = state.next_id;
-        state.next_id += 1;
-        let timer = match state.stage {
-            Stage::Loading => Timer::Kept(plan),
-            Stage::Running => self.start(runtime, id, plan),
-            Stage::Ended => {
-                return Err(fail(
-                    "this version of the script has been replaced, so it gets no more timers",
-                ));
-            }
-        };
-        state.all.insert(id, timer);
-        Ok(Stopper {
-            timers: Arc::downgrade(self),
-            id,
-        })
+        let running = runtime.spawn(self.run(Arc::downgrade(program), host));
+        all.push(running.abort_handle());
+        Ok(())
     }
 
-    /// The script was loaded: the timers that it set begin to wait.
-    pub(crate) fn begin(self: &Arc<Self>) {
-        let Some(runtime) = &self.runtime else { return };
-        let mut state = self.state();
-        if state.stage != Stage::Loading {
-            return;
-        }
-        state.stage = Stage::Running;
-        let kept = std::mem::take(&mut state.all);
-        state.all = kept
-            .into_iter()
-            .map(|(id, timer)| match timer {
-                Timer::Kept(plan) => (id, self.start(runtime, id, plan)),
-                running @ Timer::Running { .. } => (id, running),
-            })
-            .collect();
-    }
-
-    /// Ends all of them, for good.
-    pub(crate) fn end(&self) {
-        let ended = {
-            let mut state = self.state();
-            state.stage = Stage::Ended;
-            std::mem::take(&mut state.all)
-        };
-        for timer in ended.values() {
-            if let Timer::Running { task, .. } = timer {
-                task.abort();
-            }
-        }
-    }
-
-    fn start(self: &Arc<Self>, runtime: &Handle, id: u64, plan: Plan) -> Timer {
-        let (stop, stopped) = oneshot::channel();
-        let task = runtime.spawn(Arc::clone(self).keep_time(id, plan, stopped));
-        Timer::Running {
-            _stop: stop,
-            task: task.abort_handle(),
-        }
-    }
-
-    async fn keep_time(self: Arc<Self>, id: u64, plan: Plan, mut stopped: oneshot::Receiver<()>) {
-        let mut said = None;
+    async fn run(self, program: Weak<Program>, host: Host) {
+        let mut failures = 0;
         loop {
-            tokio::select! {
-                biased;
-                _ = &mut stopped => return,
-                () = tokio::time::sleep(plan.wait) => {}
+            tokio::time::sleep(self.period).await;
+            // A generation that is gone has no timers.
+            let Some(program) = program.upgrade() else {
+                return;
+            };
+            if self.stopped.load(Ordering::Relaxed) {
+                return;
             }
-            match self.fire(plan.run.clone()).await {
-                Ok(()) => said = None,
-                // A timer that fails each time would fill the log with one sentence.
-                Err(error) if said.as_ref() == Some(&error.message) => {}
+            let name = program.name().to_owned();
+            match self.once(program, host.clone()).await {
+                Ok(()) => failures = 0,
                 Err(error) => {
-                    self.host
-                        .log(LogLevel::Error, &format!("a timer failed: {error}"));
-                    said = Some(error.message);
+                    failures += 1;
+                    let message = format!("a timer of {name} failed: {}", error.message);
+                    host.log(LogLevel::Error, &message);
                 }
             }
-            if !plan.again {
-                break;
+            if !self.repeats || failures == MOST_FAILURES {
+                return;
             }
         }
-        self.forget(id);
     }
 
-    async fn fire(self: &Arc<Self>, run: Callback) -> Result<(), Error> {
-        let (program, host) = (Arc::clone(&self.program), self.host.clone());
-        let limit = Some(self.limit);
-        let call = Call::new(program, Arc::clone(self), Phase::Timed, host, limit);
-        evaluate(call, move |call| {
+    async fn once(&self, program: Arc<Program>, host: Host) -> Result<(), Error> {
+        let phase = Phase::Serving(CallCtx::answer_only(host.clone()));
+        let call = Call::new(program, phase, host, Some(Limits::default().handler));
+        let callback = self.callback.clone();
+        on_script_thread(call, move |call| {
             let program = call.program();
-            run.call(program, [])
-                .map(drop)
+            let run = callback.call(program, []);
+            run.map(drop)
                 .map_err(|error| Failure::from(error).into_error(program))
         })
         .await
-    }
-
-    fn forget(&self, id: u64) {
-        // Freed without the lock: it may hold the last of a script's values.
-        let forgotten = self.state().all.remove(&id);
-        drop(forgotten);
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Stops one timer. A script may keep it in a variable that its timers see, so it holds nothing.
-#[derive(Clone)]
-pub(crate) struct Stopper {
-    timers: Weak<Timers>,
-    id: u64,
-}
-
-impl Stopper {
-    /// There is no next run; a run under way goes on.
-    pub(crate) fn stop(&self) {
-        if let Some(timers) = self.timers.upgrade() {
-            timers.forget(self.id);
-        }
     }
 }

@@ -71,6 +71,9 @@ pub(super) fn resource_options(
     let home = options.resources.home.as_deref();
     wanted.skill_lists = settings.lists("skills", home);
     wanted.template_lists = settings.lists("prompts", home);
+    let settings = settings.clone();
+    let is_off = move |kind: &str, name: &str| settings.ships(kind, name) == Some(false);
+    wanted.shipped_off = Some(Arc::new(is_off));
     wanted
 }
 
@@ -95,6 +98,12 @@ impl Kernel {
             let lists = settings.now().lists("extensions", options.home.as_deref());
             extension_files(ending, &lists, &options, &agent_dir, &cwd)
         }
+    }
+
+    /// Whether the settings switch an extension on or off that ships, asked anew at each call.
+    pub fn shipped_chooser(&self) -> impl Fn(&str) -> Option<bool> + Send + Sync + use<> {
+        let settings = Arc::clone(&self.settings);
+        move |name| settings.now().ships("extensions", name)
     }
 
     /// The folders in which those files are found.

@@ -33,6 +33,9 @@ use change::Changed;
 /// The folder of a project's own files, in its working directory.
 pub const PROJECT_DIR: &str = ".pliant";
 
+/// What entries about extensions that ship begin with, after their sign.
+pub(crate) const BUILTIN: &str = "builtin:";
+
 pub(crate) const FILE: &str = "settings.json";
 
 /// The settings in force. Unknown keys stay reachable through [`Settings::get`].
@@ -116,6 +119,29 @@ impl Settings {
             Some(ResourceList::new(scope, base?, &entries, home))
         };
         [of_project, of_user].into_iter().filter_map(list).collect()
+    }
+
+    /// Whether the lists of a kind (`extensions`, `skills`, `prompts`) switch one on or off that ships,
+    /// by entries like `+builtin:guide` and `-builtin:guide`; the project's word counts before the
+    /// user's (`resources.md` §2).
+    #[must_use]
+    pub fn ships(&self, kind: &str, name: &str) -> Option<bool> {
+        let said = |entries: Option<&Value>| {
+            let entries = Vec::<String>::deserialize(entries?).ok()?;
+            let mut entries = entries.iter().rev();
+            entries.find_map(|entry| {
+                let of_it = |sign: char| {
+                    let entry = entry.strip_prefix(sign)?;
+                    entry.strip_prefix(BUILTIN).filter(|of| *of == name)
+                };
+                match (of_it('+'), of_it('-')) {
+                    (Some(_), _) => Some(true),
+                    (_, Some(_)) => Some(false),
+                    _ => None,
+                }
+            })
+        };
+        said(self.project.get(kind)).or_else(|| said(self.user.get(kind)))
     }
 
     /// The user's file, which [`write_settings`] changes; `None` for settings as given.

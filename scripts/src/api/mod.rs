@@ -26,7 +26,7 @@ mod shell;
 mod state;
 mod text;
 mod time;
-mod timers;
+mod timer;
 mod tools;
 mod ui;
 
@@ -62,7 +62,7 @@ const GROUPS: &[fn(&mut Engine)] = &[
     text::install,
     shell::install,
     time::install,
-    timers::install,
+    timer::install,
     log::install,
 ];
 

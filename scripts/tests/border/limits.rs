@@ -47,7 +47,7 @@ async fn a_handler_that_does_not_end_is_ended_at_its_limit() {
 
 #[tokio::test]
 async fn the_limit_holds_while_waiting_and_while_loading() {
-    let bench = try_load(&handler("sleep(60000); #{}"), Fake::default(), SHORT)
+    let bench = try_load(&handler("sleep(60); #{}"), Fake::default(), SHORT)
         .await
         .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(
@@ -117,7 +117,8 @@ async fn dropping_the_call_ends_the_script_wherever_it_is() {
         "loop { alive += 1; }",
         "loop { try { loop { alive += 1; } } catch (e) { } }",
         "let all = [1]; loop { try { all.map(|x| { loop { alive += 1; } }); } catch { } }",
-        "sleep(60000);",
+        "sleep(60);",
+        "sleep(60.5);",
         "ctx.ui.confirm(\"a\", \"b\");",
         "http(#{ url: \"http://x\" });",
         "exec(\"sleep\", [60]);",
@@ -204,7 +205,7 @@ async fn sizes_are_capped() {
 async fn calls_of_one_script_run_side_by_side() {
     let bench = load(&format!(
         "let count = 0; {}",
-        tool("sleep(200); count += 1; count")
+        tool("sleep(0.2); count += 1; count")
     ))
     .await;
     let started = Instant::now();

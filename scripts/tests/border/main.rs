@@ -18,5 +18,6 @@ mod models;
 mod providers;
 mod services;
 mod session;
+mod shipped;
 mod timers;
 mod tools;

@@ -193,9 +193,7 @@ async fn every_function_asks_its_service_what_the_service_reads() {
     for (written, service, expected) in questions() {
         let script = format!("register_command(\"c\", #{{ run: |args, ctx| {{ {written}; }} }});");
         let bench = load_with(&script, Fake::default().on(service, echo)).await;
-        let ran = bench
-            .invoke(Kind::Command, "c", "run", json!({"args": ""}))
-            .await;
+        let ran = bench.invoke(Kind::Command, "c", "run", json!("")).await;
         assert!(ran.is_ok(), "{written}: {ran:?}");
         assert_eq!(bench.fake.asked(service), [expected], "{written}");
     }
@@ -224,7 +222,7 @@ async fn a_misspelt_option_is_named() {
         r#"register_command("c", #{ run: |args, ctx| send_message(#{ customtype: "n" }) });"#;
     let bench = load_with(script, Fake::default()).await;
     let error = bench
-        .invoke(Kind::Command, "c", "run", json!({"args": ""}))
+        .invoke(Kind::Command, "c", "run", json!(""))
         .await
         .unwrap_err();
     assert!(
@@ -246,7 +244,7 @@ async fn who_listens_to_a_channel_hears_what_is_said_there_until_he_stops() {
     let hear = || bench.invoke(Kind::Hook, "bus:news", "bus", json!({"n": 1, "cwd": 7}));
     assert_eq!(hear().await, Ok(Value::Null));
     bench
-        .invoke(Kind::Command, "stop", "run", json!({"args": ""}))
+        .invoke(Kind::Command, "stop", "run", json!(""))
         .await
         .unwrap();
     assert_eq!(hear().await, Ok(Value::Null));
@@ -285,7 +283,7 @@ async fn the_directory_of_a_call_is_the_sessions() {
     let script = r#"register_command("c", #{ run: |args, ctx| log(ctx.cwd) });"#;
     let fake = Fake::default().on("session.read", |_| Ok(json!({"cwd": "/of/session"})));
     let bench = load_with(script, fake).await;
-    let ran = bench.invoke(Kind::Command, "c", "run", json!({"args": ""}));
+    let ran = bench.invoke(Kind::Command, "c", "run", json!(""));
     ran.await.unwrap();
     assert_eq!(
         bench.fake.asked("log.write")[0]["message"],
