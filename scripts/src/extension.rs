@@ -171,6 +171,11 @@ impl Generation for Extension {
         // There is nothing to hand over or shut down: what a script holds goes with its last call.
         Err(Error::unsupported(&format!("the operation \"{op}\"")))
     }
+
+    /// Calls under way hold the script alive beyond this; its timers end now.
+    fn retire(&self) {
+        self.program.timers().end();
+    }
 }
 
 /// Runs `work` as this call on a thread for scripts. Dropping the future stops the script; panics
