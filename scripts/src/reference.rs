@@ -125,7 +125,7 @@ const REFERENCE: &[(&str, &[Entry])] = &[
         "Programs, services, files and texts",
         &[
             (
-                "exec(program, [argument, …], #{ cwd, timeout, env, stdin })",
+                "exec(program, [argument, …], #{ cwd, timeout, env, max_buffer })",
                 "Runs a program, without a shell. Answers `#{ stdout, stderr, code, killed, truncated }`.",
             ),
             (

@@ -11,6 +11,7 @@ mod errors;
 mod examples;
 mod guide;
 mod hooks;
+mod imports;
 mod limits;
 mod loading;
 mod models;
