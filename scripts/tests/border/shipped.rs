@@ -47,7 +47,7 @@ async fn the_gate_judges_every_simple_command_and_what_denies_wins() {
         "git log -n 3 --oneline",
         "ls -la && git log",
         "cd x; ls",
-        "/usr/bin/git log",
+        "ls 2>/dev/null 2>&1",
     ] {
         assert!(!is_blocked(&bash(&bench, line).await), "{line}");
     }
@@ -68,6 +68,9 @@ async fn the_gate_judges_every_simple_command_and_what_denies_wins() {
         "A=1 rm y",
         "sh -c 'rm y'",
         "ls $X; $Y",
+        "./git log",
+        "git log > ~/.bashrc",
+        "cd x &>> f",
     ] {
         assert!(is_blocked(&bash(&bench, line).await), "{line}");
     }
@@ -84,6 +87,10 @@ async fn a_rule_that_denies_is_not_asked_about_wherever_the_command_stands() {
         "bash -c 'ls && git push'",
         "sudo git push",
         "$X; git push",
+        "echo ${x:-$(ls)}; git push",
+        "f() { git push; }",
+        "git -C /r --no-pager push",
+        "/usr/bin/git push",
     ] {
         let answer = bash(&bench, line).await;
         assert!(is_blocked(&answer), "{line}");
@@ -97,9 +104,22 @@ async fn a_rule_that_denies_is_not_asked_about_wherever_the_command_stands() {
     }
     assert!(bench.fake.asked("ui.ask").is_empty());
     let logged = bench.fake.asked("session.append");
-    assert_eq!(logged.len(), 6);
+    assert_eq!(logged.len(), 10);
     assert_eq!(logged[0]["data"]["decision"], "deny");
     assert_eq!(logged[0]["customType"], "permission-gate");
+}
+
+#[tokio::test]
+async fn an_argument_that_may_become_one_that_a_rule_forbids_is_asked_about() {
+    // reports T09
+    let rules = r#"{"deny": ["git push **"], "ask": []}"#;
+    let bench = shipped("permission-gate", gate(rules, None)).await;
+    for line in ["git $X", "git pus?", "ls | xargs git"] {
+        assert!(is_blocked(&bash(&bench, line).await), "{line}");
+    }
+    for line in ["git log", "echo $X", "ls *"] {
+        assert!(!is_blocked(&bash(&bench, line).await), "{line}");
+    }
 }
 
 #[tokio::test]
