@@ -17,6 +17,7 @@ mod error;
 mod script;
 mod shell;
 mod shipped;
+mod shipped_texts;
 
 mod engine;
 mod program;
@@ -30,5 +31,7 @@ mod loader;
 
 pub use extension::{Limits, load_extension};
 pub use loader::{FindScripts, Scripts, WantsShipped};
+pub use reference::reference;
 pub use script::Script;
 pub use shipped::{Shipped, shipped_extensions};
+pub use shipped_texts::shipped_texts;

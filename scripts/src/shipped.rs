@@ -60,7 +60,7 @@ const EMBEDDED: &[Embedded] = &[
 /// The extensions that ship.
 #[must_use]
 pub fn shipped_extensions() -> Vec<Shipped> {
-    let folder = workspace_folder();
+    let folder = workspace_folder().map(|folder| folder.join("extensions"));
     let ship = |embedded: &Embedded| read(folder.as_deref(), *embedded);
     EMBEDDED.iter().map(ship).collect()
 }
@@ -78,11 +78,11 @@ fn read(folder: Option<&Path>, (name, embedded, on): Embedded) -> Shipped {
     }
 }
 
-/// `scripts/extensions` beside the binary's own package, if cargo runs it.
-fn workspace_folder() -> Option<PathBuf> {
+/// `scripts` beside the binary's own package, if cargo runs it.
+pub(crate) fn workspace_folder() -> Option<PathBuf> {
     let package = std::env::var_os("CARGO_PKG_NAME")?;
     let manifest_dir = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR")?);
-    (package == "pliant").then(|| manifest_dir.join("../scripts/extensions"))
+    (package == "pliant").then(|| manifest_dir.join("../scripts"))
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ fn a_text_that_is_saved_counts_from_the_next_request_on_as_a_section_of_its_own(
         &["skills"],
         &["skills"],
         &["addendum", "project_context"],
-        &["-skills"],
+        &["skills"],
     ];
     assert_eq!(patches, expected);
 }
@@ -249,4 +249,46 @@ fn an_extension_that_ships_is_switched_on_and_off_by_a_line_of_the_settings() {
         .iter()
         .find(|entry| entry["customType"] == "permission-gate");
     assert_eq!(logged.expect("it is logged")["data"]["decision"], "deny");
+}
+
+#[test]
+fn skills_and_templates_that_ship_are_there_until_the_user_has_his_own_or_wants_none() {
+    // resources.md §2
+    let server = ModelServer::start([reply::text("a"), reply::text("b"), reply::text("c")]);
+    let home = TempHome::with_model(&server);
+    let mut rpc = home.rpc();
+    rpc.state();
+    rpc.turn("/explain the tests");
+    home.write_agent("prompts/explain.md", "My own way: $1");
+    assert_eq!(changed(&mut rpc), ["prompt:explain reloaded"]);
+    rpc.turn("/explain it");
+    home.settings(json!({"skills": ["-builtin:write-plugin"], "prompts": ["-builtin:commit"]}));
+    let lines = changed(&mut rpc);
+    for gone in ["skill:write-plugin removed", "prompt:commit removed"] {
+        assert!(lines.contains(&gone.to_owned()), "{lines:?}");
+    }
+    rpc.turn("hi");
+    rpc.end();
+    let requests = server.finish();
+    let last = |request: &Request| request.conversation().last().expect("one").1.clone();
+    assert!(
+        last(&requests[0]).starts_with("Explain the tests."),
+        "{}",
+        last(&requests[0])
+    );
+    assert_eq!(last(&requests[1]), "My own way: it");
+    let prompt = |number: usize| requests[number].system_prompt();
+    assert!(prompt(0).contains("<name>write-plugin</name>"));
+    assert!(
+        prompt(2).contains("<name>write-extension</name>") && !prompt(2).contains("write-plugin")
+    );
+    // The file that the model is told of is there to be read.
+    let prompt = prompt(0);
+    let (_, rest) = prompt.split_once("<location>").expect("a place");
+    let (path, _) = rest.split_once("</location>").expect("its end");
+    assert!(
+        fs::read_to_string(path)
+            .expect("readable")
+            .contains("# Extend pliant")
+    );
 }

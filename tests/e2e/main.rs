@@ -24,6 +24,7 @@ mod requests;
 mod resources;
 mod retry;
 mod rpc;
+mod script_command;
 mod scripts;
 mod session;
 mod session_command;

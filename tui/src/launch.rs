@@ -13,7 +13,9 @@ use pliant_kernel::registry::Rank;
 use pliant_kernel::reload::LoadFailure;
 use pliant_kernel::session::Session;
 use pliant_kernel::{Kernel, KernelOptions, OpenOptions, Runtime, SessionChoice};
-use pliant_scripts::{FindScripts, Limits, Scripts, Shipped, WantsShipped, shipped_extensions};
+use pliant_scripts::{
+    FindScripts, Limits, Scripts, Shipped, WantsShipped, shipped_extensions, shipped_texts,
+};
 use pliant_sdk::flag::FlagSpec;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
@@ -182,6 +184,13 @@ fn kernel_options(asked: &Options, mode: Mode) -> anyhow::Result<KernelOptions> 
     options.no_context_files = asked.no_context_files;
     options.tools = asked.tool_selection();
     options.resources = asked.resource_options();
+    match shipped_texts(&options.agent_dir.join("cache").join("shipped")) {
+        Ok(folder) => options.resources.shipped = Some(folder),
+        Err(error) => say::warning(format!(
+            "The skills and prompt templates that ship are left out, because they cannot be written to {}: {error}.",
+            options.agent_dir.join("cache").display()
+        )),
+    }
     options.api_key.clone_from(&asked.api_key);
     Ok(options)
 }

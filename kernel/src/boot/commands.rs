@@ -116,6 +116,13 @@ impl Kernel {
         let found = self.info_of_file(file);
         let scope = match scope {
             settings::Scope::Run => return named(file),
+            settings::Scope::Shipped => {
+                return SourceInfo {
+                    source: "builtin",
+                    base_dir: None,
+                    ..named(file)
+                };
+            }
             settings::Scope::User => Scope::User,
             settings::Scope::Project => Scope::Project,
         };

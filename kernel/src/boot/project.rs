@@ -71,6 +71,9 @@ pub(super) fn resource_options(
     let home = options.resources.home.as_deref();
     wanted.skill_lists = settings.lists("skills", home);
     wanted.template_lists = settings.lists("prompts", home);
+    let settings = settings.clone();
+    let is_off = move |kind: &str, name: &str| settings.ships(kind, name) == Some(false);
+    wanted.shipped_off = Some(Arc::new(is_off));
     wanted
 }
 
@@ -100,7 +103,7 @@ impl Kernel {
     /// Whether the settings switch an extension on or off that ships, asked anew at each call.
     pub fn shipped_chooser(&self) -> impl Fn(&str) -> Option<bool> + Send + Sync + use<> {
         let settings = Arc::clone(&self.settings);
-        move |name| settings.now().ships(name)
+        move |name| settings.now().ships("extensions", name)
     }
 
     /// The folders in which those files are found.

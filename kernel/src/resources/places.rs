@@ -104,6 +104,11 @@ pub(super) fn places(
         let list = wanted.lists.iter().find(|list| list.scope == scope);
         all.extend(with_list(wanted.kind, list, found, warnings));
     }
+    let shipped = options
+        .shipped
+        .as_ref()
+        .map(|folder| folder.join(wanted.folder));
+    let shipped = shipped.map(|folder| Place::found(folder, Scope::Shipped));
     if !options.no_pi {
         let of_project = options.project.then(|| (cwd.join(".pi"), Scope::Project));
         let of_user = options.home.as_ref();
@@ -111,6 +116,7 @@ pub(super) fn places(
         let of_pi = of_project.into_iter().chain(of_user);
         all.extend(of_pi.map(|(dir, scope)| Place::found(dir.join(wanted.folder), scope)));
     }
+    all.extend(shipped);
     Ok(all)
 }
 

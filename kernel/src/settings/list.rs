@@ -15,6 +15,8 @@ pub enum Scope {
     User,
     /// The project.
     Project,
+    /// It ships with pliant.
+    Shipped,
 }
 
 /// What one file's list of one kind says.

@@ -121,11 +121,11 @@ impl Settings {
         [of_project, of_user].into_iter().filter_map(list).collect()
     }
 
-    /// Whether the lists of extensions switch one on or off that ships, by entries like
-    /// `+builtin:guide` and `-builtin:guide`; the project's word counts before the user's
-    /// (`resources.md` §2).
+    /// Whether the lists of a kind (`extensions`, `skills`, `prompts`) switch one on or off that ships,
+    /// by entries like `+builtin:guide` and `-builtin:guide`; the project's word counts before the
+    /// user's (`resources.md` §2).
     #[must_use]
-    pub fn ships(&self, name: &str) -> Option<bool> {
+    pub fn ships(&self, kind: &str, name: &str) -> Option<bool> {
         let said = |entries: Option<&Value>| {
             let entries = Vec::<String>::deserialize(entries?).ok()?;
             let mut entries = entries.iter().rev();
@@ -141,7 +141,7 @@ impl Settings {
                 }
             })
         };
-        said(self.project.get("extensions")).or_else(|| said(self.user.get("extensions")))
+        said(self.project.get(kind)).or_else(|| said(self.user.get(kind)))
     }
 
     /// The user's file, which [`write_settings`] changes; `None` for settings as given.

@@ -1,7 +1,7 @@
 //! `pliant script check`: loads a script as a session would, and says what it would register.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -36,33 +36,37 @@ impl Check {
         for file in &self.files {
             let loaded = runtime.block_on(load(file));
             status |= u8::from(loaded.is_err());
-            match (self.json, loaded) {
-                (true, Ok(generation)) => print(&format!("{}\n", as_json(file, &*generation)))?,
+            let told = match (self.json, loaded) {
+                (true, Ok(generation)) => format!("{}\n", as_json(file, &*generation)),
                 (true, Err(error)) => {
                     let file = file.display().to_string();
                     let told = json!({"file": file, "loads": false, "problem": error.message});
-                    print(&format!("{told}\n"))?;
+                    format!("{told}\n")
                 }
-                (false, Ok(generation)) => print(&as_text(file, &*generation))?,
-                (false, Err(error)) => say::error(error.message),
-            }
+                (false, Ok(generation)) => as_text(file, &*generation),
+                (false, Err(error)) => {
+                    say::error(error.message);
+                    continue;
+                }
+            };
+            print(&told)?;
         }
         Ok(status)
     }
 }
 
-async fn load(file: &PathBuf) -> Result<Arc<dyn Generation>, Error> {
+async fn load(file: &Path) -> Result<Arc<dyn Generation>, Error> {
     let script = Script::read(file, Rank::CommandLine)?;
     load_extension(script, Arc::new(NoServices), Limits::default()).await
 }
 
-fn as_json(file: &PathBuf, generation: &dyn Generation) -> Value {
+fn as_json(file: &Path, generation: &dyn Generation) -> Value {
     let specs = generation.contributions().iter().map(|item| &item.spec);
     let specs: Vec<&Value> = specs.collect();
     json!({"file": file.display().to_string(), "loads": true, "contributions": specs})
 }
 
-fn as_text(file: &PathBuf, generation: &dyn Generation) -> String {
+fn as_text(file: &Path, generation: &dyn Generation) -> String {
     let mut text = format!("{} can be loaded.\n", file.display());
     let items = generation.contributions();
     if items.is_empty() {
