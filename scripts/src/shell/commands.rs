@@ -199,11 +199,8 @@ impl<'a> Reader<'a> {
 }
 
 fn is_powerful(variable: &str) -> bool {
-    let begins = |beginning: &&str| variable.starts_with(*beginning);
-    POWERFUL.contains(&variable)
-        || POWERFUL_BEGINNINGS
-            .iter()
-            .any(|beginning| begins(&beginning))
+    let mut beginnings = POWERFUL_BEGINNINGS.iter();
+    POWERFUL.contains(&variable) || beginnings.any(|beginning| variable.starts_with(beginning))
 }
 
 /// The variable that a word sets, if it does.
