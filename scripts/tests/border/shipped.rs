@@ -4,7 +4,7 @@ use pliant_kernel::registry::Kind;
 use pliant_scripts::shipped_extensions;
 use serde_json::{Value, json};
 
-use crate::kit::{Bench, Fake, load_with};
+use crate::kit::{Bench, Fake, http_answer, load_with};
 
 async fn shipped(name: &str, fake: Fake) -> Bench {
     let all = shipped_extensions();
@@ -393,6 +393,53 @@ async fn the_router_hands_over_and_back() {
         assert_eq!(route["model"], expected, "{reason}");
         state = route["state"].clone();
     }
+}
+
+#[tokio::test]
+async fn a_compatible_server_is_asked_for_its_models_unless_the_settings_name_them() {
+    let models = async |setting: &'static str, status: u16, body: &'static str| {
+        let fake = Fake::default()
+            .stream("config.get", move |_| Ok(vec![setting.as_bytes().to_vec()]))
+            .stream("http.stream", move |_| Ok(http_answer(status, body)));
+        let bench = shipped("openai-compatible", fake).await;
+        let listed = bench.invoke(Kind::Provider, "compatible", "models", Value::Null);
+        let listed = listed.await.unwrap();
+        let fact = |model: &Value| {
+            let text = |field: &str| model[field].as_str().unwrap().to_owned();
+            format!(
+                "{} {} {}",
+                text("id"),
+                text("baseUrl"),
+                model["contextWindow"]
+            )
+        };
+        let facts: Vec<String> = listed.as_array().unwrap().iter().map(fact).collect();
+        (facts.join(", "), bench.fake.asked("http.stream").len())
+    };
+    let server = r#"{"baseUrl": "http://s/v1/"}"#;
+    let body = r#"{"data": [{"id": "a"}, {"id": 7}, {"id": ""}, {"id": "b"}]}"#;
+    let both = "a http://s/v1 32768, b http://s/v1 32768".to_owned();
+    assert_eq!(models(server, 200, body).await, (both, 1));
+    for (status, body) in [
+        (500, body),
+        (200, "<html>"),
+        (200, "[]"),
+        (200, r#"{"data": null}"#),
+        (200, r#"{"data": "no"}"#),
+        (200, r#"{"data": [null, 1]}"#),
+    ] {
+        assert_eq!(
+            models(server, status, body).await,
+            (String::new(), 1),
+            "{body}"
+        );
+    }
+    let named = r#"{"baseUrl": "http://s/v1", "models": ["c"], "contextWindow": 9}"#;
+    assert_eq!(
+        models(named, 200, body).await,
+        ("c http://s/v1 9".to_owned(), 0)
+    );
+    assert_eq!(models("null", 200, body).await, (String::new(), 0));
 }
 
 #[test]
