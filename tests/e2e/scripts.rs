@@ -195,9 +195,15 @@ fn a_server_that_the_settings_name_is_a_provider_with_the_models_it_lists() {
     let model = format!("compatible/{}", pliant_tests::MODEL);
     let answered = home
         .pliant()
+        .env("OPENAI_COMPATIBLE_API_KEY", "key-of-the-server")
         .args(["--model", &model, "-p", "Hi."])
         .run()
         .success();
     assert_eq!(answered.stdout, "From the server.\n");
-    assert_eq!(server.finish()[0].body["model"], pliant_tests::MODEL);
+    let request = &server.finish()[0];
+    assert_eq!(request.body["model"], pliant_tests::MODEL);
+    assert_eq!(
+        request.header("authorization"),
+        Some("Bearer key-of-the-server")
+    );
 }
