@@ -19,5 +19,6 @@ mod providers;
 mod services;
 mod session;
 mod shipped;
+mod skills;
 mod timers;
 mod tools;
