@@ -26,6 +26,7 @@ mod resources;
 mod retry;
 mod rpc;
 mod script_command;
+mod script_session;
 mod scripts;
 mod session;
 mod session_command;

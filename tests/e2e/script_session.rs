@@ -1,0 +1,207 @@
+//! What a script asks of a real session: every function of the naming table that needs one
+//! (`extensions.md` §5, §7.3), and another session in the place of the one a command began in.
+
+use pliant_tests::{ModelServer, TempHome, reply};
+use serde_json::{Value, json};
+
+/// Notes what each expression comes to.
+const ASKS: &str = r#"
+fn note(name, value) { append_entry("said", #{ name: name, value: value }); }
+
+register_command("ask", #{ run: |args, ctx| {
+    note("cwd", ctx.cwd == ctx.session.cwd());
+    note("mode", ctx.mode);
+    note("idle", ctx.is_idle());
+    note("pending", ctx.has_pending());
+    note("trusted", ctx.is_project_trusted());
+    note("model", ctx.model.id);
+    note("level", ctx.thinking_level);
+    note("usage", ctx.usage().contextWindow > 0);
+    note("prompt", ctx.system_prompt().contains("pliant"));
+    note("options", ctx.system_prompt_options().selectedTools);
+    note("active", active_tools());
+    set_active_tools(["read"]);
+    note("fewer", active_tools());
+    note("all", all_tools().some(|tool| tool.name == "bash" && !tool.active));
+    note("commands", commands().some(|command| command.name == "ask"));
+    note("settings", settings("thinkingBudgets.low"));
+    note("models", models().len() > 0);
+    set_session_name("named");
+    note("name", ctx.session.name());
+    let first = ctx.session.branch()[0].id;
+    set_label(first, "start");
+    note("label", ctx.session.label(first));
+    note("entry", ctx.session.entry(first).id == first);
+    note("leaf", ctx.session.leaf_entry().id == ctx.session.leaf_id());
+    note("entries", ctx.session.entries().len() >= ctx.session.branch().len());
+    note("header", ctx.session.header().id == ctx.session.id());
+    note("file", ctx.session.file().starts_with(ctx.session.dir()));
+    note("tree", ctx.session.tree().nodes.len() > 0);
+    note("context", ctx.session.context_entries().len() > 0);
+    note("projection", ctx.session.projection().messages.len() > 0);
+    state_put("kept", #{ n: 1 });
+    note("state", state_get("kept").n);
+    bus_emit("news", "heard");
+    send_message(#{ customType: "extra", content: "by the way", display: true }, #{ triggerTurn: false });
+    set_thinking_level("off");
+    note("set model", set_model(ctx.model.provider + "/" + ctx.model.id));
+} });
+
+bus_on("news", |data| note("bus", data));
+
+register_tool(#{ name: "outer", description: "Calls another.", parameters: #{ "type": "object", properties: #{} },
+    execute: |args, ctx| {
+        let inner = ctx.call_tool("bash", #{ command: "echo inner" });
+        let wrong = ctx.call_tool("nothing");
+        `${ctx.call_id != ""} ${inner.isError} ${inner.text.trimmed()} ${wrong.isError}`
+    } });
+
+on("tool_call", |event, ctx| {
+    if event.toolName == "read" { ctx.new_session(); }
+});
+"#;
+
+#[test]
+fn every_function_is_answered_by_a_real_session() {
+    let server = ModelServer::start([
+        reply::text("hello"),
+        reply::tool_call("outer", json!({})),
+        reply::text("done"),
+        reply::tool_call("read", json!({"path": "x"})),
+        reply::text("blocked"),
+    ]);
+    let home = TempHome::with_model(&server);
+    home.settings(json!({"thinkingBudgets": {"low": 7}}));
+    home.write_agent("extensions/asks.rhai", ASKS);
+    let mut rpc = home.rpc();
+    rpc.state();
+    rpc.turn("hi");
+    rpc.turn("call it");
+    rpc.ok(json!({"type": "prompt", "message": "/ask"}));
+    rpc.turn("and a handler that may not");
+    rpc.end();
+    let entries = home.session();
+    let said = entries.iter().filter(|entry| entry["customType"] == "said");
+    let said: Vec<(&str, &Value)> = said
+        .map(|entry| {
+            (
+                entry["data"]["name"].as_str().expect("a name"),
+                &entry["data"]["value"],
+            )
+        })
+        .collect();
+    let of = |name: &str| {
+        let found = said.iter().find(|(said, _)| *said == name);
+        found
+            .unwrap_or_else(|| panic!("{name} is missing in {said:?}"))
+            .1
+            .clone()
+    };
+    for (name, expected) in [
+        ("mode", json!("rpc")),
+        ("pending", json!(false)),
+        ("trusted", json!(false)),
+        ("fewer", json!(["read"])),
+        ("settings", json!(7)),
+        ("name", json!("named")),
+        ("label", json!("start")),
+        ("state", json!(1)),
+        ("bus", json!("heard")),
+    ] {
+        assert_eq!(of(name), expected, "{name}");
+    }
+    for name in [
+        "cwd",
+        "idle",
+        "usage",
+        "prompt",
+        "all",
+        "commands",
+        "models",
+        "entry",
+        "leaf",
+        "entries",
+        "header",
+        "file",
+        "tree",
+        "context",
+        "projection",
+        "set model",
+    ] {
+        assert_eq!(of(name), json!(true), "{name}");
+    }
+    assert!(entries.iter().any(|entry| entry["customType"] == "extra"));
+    let requests = server.finish();
+    let result =
+        |request: usize| requests[request].messages().last().expect("one")["content"].to_string();
+    assert!(result(2).contains("true false inner true"), "{}", result(2));
+    // A handler may not put another session in the place of the one that waits for it.
+    assert!(
+        result(4).contains("can be used in a command only"),
+        "{}",
+        result(4)
+    );
+}
+
+const MOVES: &str = r#"
+register_command("fresh", #{ run: |args, ctx| {
+    let before = ctx.session.id();
+    let got = ctx.new_session(#{ then: |ctx| { append_entry("then", #{ other: ctx.session.id() != before }); } });
+    ctx.ui.notify(`${got.cancelled} ${ctx.session.id() != before}`);
+} });
+register_command("fork", #{ run: |args, ctx| {
+    let users = ctx.session.branch().filter(|entry| entry["type"] == "message" && entry.message.role == "user");
+    let got = ctx.fork_at(users[users.len() - 1].id);
+    ctx.ui.notify(`${got.cancelled} ${got.editorText}`);
+} });
+register_command("back", #{ run: |args, ctx| {
+    let got = ctx.switch_session(args.trimmed());
+    ctx.ui.notify(`${got.cancelled} ${ctx.session.file() == args.trimmed()}`);
+} });
+on("session_before_switch", |event, ctx| if event.reason == "resume" && flag("stay") == true { #{ cancel: true } });
+register_flag("stay", #{ kind: "boolean", default_value: false });
+"#;
+
+#[test]
+fn a_command_goes_on_in_the_session_that_takes_the_place() {
+    let server = ModelServer::start([reply::text("one"), reply::text("two")]);
+    let home = TempHome::with_model(&server);
+    home.write_agent("extensions/moves.rhai", MOVES);
+    let mut rpc = home.rpc();
+    let first = rpc.state()["sessionFile"]
+        .as_str()
+        .expect("a file")
+        .to_owned();
+    rpc.turn("hi");
+    let id = rpc.state()["sessionId"].clone();
+    rpc.ok(json!({"type": "prompt", "message": "/fresh"}));
+    assert_eq!(rpc.notice(), "false true");
+    assert_ne!(rpc.state()["sessionId"], id);
+    rpc.turn("in the new one");
+    rpc.ok(json!({"type": "prompt", "message": "/fork"}));
+    assert_eq!(rpc.notice(), "false in the new one");
+    rpc.ok(json!({"type": "prompt", "message": format!("/back {first}")}));
+    assert_eq!(rpc.notice(), "false true");
+    assert_eq!(rpc.state()["sessionId"], id);
+    rpc.end();
+    let then = home.session_files().iter().any(|file| {
+        let text = std::fs::read_to_string(file).expect("a session can be read");
+        text.contains(r#""customType":"then""#) && text.contains(r#""other":true"#)
+    });
+    assert!(then, "what stands in `then` is done in the new session");
+    drop(server);
+}
+
+#[test]
+fn in_a_mode_without_other_sessions_a_command_is_told_so() {
+    let server = ModelServer::start([]);
+    let home = TempHome::with_model(&server);
+    let moves = home.write_agent("moves.rhai", MOVES).display().to_string();
+    let told = home.prompt("/fresh").args(["-e", &moves]).run();
+    let said = format!("{}{}", told.stdout, told.stderr);
+    assert!(
+        said.contains("In this mode a session cannot be replaced"),
+        "{said}"
+    );
+    drop(server);
+}
