@@ -71,7 +71,7 @@ const MODULES: &[(&str, &[&str])] = &[
         &["registry", "settings", "environment", "digest", "jsonfile"],
     ),
     ("dylib", &["registry", "host", "settings", "digest"]),
-    ("resources", &["registry", "textfile", "settings"]),
+    ("resources", &["registry", "textfile", "settings", "watch"]),
     (
         "models",
         &[
@@ -83,7 +83,10 @@ const MODULES: &[(&str, &[&str])] = &[
             "textfile",
         ],
     ),
-    ("prompt", &["registry", "resources", "settings", "textfile"]),
+    (
+        "prompt",
+        &["registry", "resources", "settings", "textfile", "watch"],
+    ),
     ("compaction", &["tree", "agent", "settings"]),
     (
         "run",
@@ -118,6 +121,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "reload",
             "resources",
             "settings",
+            "watch",
         ],
     ),
     (

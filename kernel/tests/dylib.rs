@@ -84,6 +84,7 @@ impl Lab {
                 counted.fetch_add(1, Ordering::SeqCst);
                 Arc::new(NoServices)
             }),
+            offers: vec!["tools.call", "log.write"],
             init: Box::new(move |_| {
                 while !*open.borrow() {
                     std::thread::sleep(Duration::from_millis(1));
@@ -141,6 +142,49 @@ fn assert_says(said: &str, words: &[&str]) {
     for word in words {
         assert!(said.contains(word), "{word:?} is not in {said:?}");
     }
+}
+
+/// A copy of the fixture that says what it needs, with other words of the same length in its manifest.
+fn needing(lab: &Lab, words: &str, others: &str) -> PathBuf {
+    assert_eq!(words.len(), others.len());
+    let copy = lab.copy("calls");
+    let mut bytes = fs::read(&copy).unwrap();
+    let places = memchr::memmem::find_iter(&bytes, words).collect::<Vec<_>>();
+    for place in places {
+        bytes[place..place + others.len()].copy_from_slice(others.as_bytes());
+    }
+    fs::write(&copy, bytes).unwrap();
+    copy
+}
+
+/// `plugin-abi.md` §3: what a plugin needs is known before any of its code runs.
+#[test]
+fn a_plugin_that_needs_more_than_there_is_is_refused_before_its_code_runs() {
+    let lab = Lab::new();
+    assert!(
+        lab.open(&lab.copy("calls")).is_ok(),
+        "it is offered what it needs"
+    );
+
+    let loads = lab.loads();
+    let missing = needing(&lab, "\"tools.call\"", "\"tools.dial\"");
+    let said = lab.open(&missing).err().unwrap().to_string();
+    assert_says(
+        &said,
+        &[
+            "calls",
+            "the host service \"tools.dial\"",
+            "does not offer that",
+        ],
+    );
+
+    let newer = needing(&lab, "\"kernel\":\"0.1\"", "\"kernel\":\"7.1\"");
+    let said = lab.open(&newer).err().unwrap().to_string();
+    assert_says(
+        &said,
+        &["calls", "needs pliant 7.1 or newer", "this is pliant 0.1"],
+    );
+    assert_eq!(lab.loads(), loads, "no code of it ran");
 }
 
 /// `plugin-abi.md` §5: a file that a build has not finished is not mapped; that passes.

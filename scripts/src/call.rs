@@ -236,16 +236,19 @@ impl Call {
         self.wait_for(work)?.map_err(|error| throw(&error))
     }
 
+    /// What services run on.
+    pub(crate) fn runtime(&self) -> ScriptResult<&Handle> {
+        let runtime = self.runtime.as_ref();
+        runtime.ok_or_else(|| fail("services are not there yet while this script is loaded"))
+    }
+
     /// As [`Call::wait`], leaving the service's failure to the caller.
     pub(crate) fn wait_for<T>(
         &self,
         work: impl Future<Output = Result<T, Error>>,
     ) -> ScriptResult<Result<T, Error>> {
         self.ensure_open()?;
-        let runtime = self
-            .runtime
-            .as_ref()
-            .ok_or_else(|| fail("services are not there yet while this script is loaded"))?;
+        let runtime = self.runtime()?;
         let deadline = self.deadline_ms.load(Ordering::Relaxed);
         runtime.block_on(async {
             tokio::select! {

@@ -128,6 +128,13 @@ impl Extension {
     }
 }
 
+impl Drop for Extension {
+    /// Nobody can call it any more; calls under way may go on, but nothing begins by itself.
+    fn drop(&mut self) {
+        self.program.timers().end();
+    }
+}
+
 impl Generation for Extension {
     fn source(&self) -> &Source {
         &self.source
@@ -167,7 +174,7 @@ impl Generation for Extension {
 
 /// Runs `work` as this call on a thread for scripts. Dropping the future stops the script; panics
 /// are errors.
-async fn on_script_thread<T: Send + 'static>(
+pub(crate) async fn on_script_thread<T: Send + 'static>(
     call: Arc<Call>,
     work: impl FnOnce(&Arc<Call>) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {

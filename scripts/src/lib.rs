@@ -15,17 +15,23 @@ mod contribution;
 mod convert;
 mod error;
 mod script;
+mod shell;
 mod shipped;
+mod shipped_texts;
 
 mod engine;
 mod program;
+mod reference;
 mod threads;
+mod timers;
 
 mod call;
 mod extension;
 mod loader;
 
 pub use extension::{Limits, load_extension};
-pub use loader::{FindScripts, Scripts};
+pub use loader::{FindScripts, Scripts, WantsShipped};
+pub use reference::reference;
 pub use script::Script;
 pub use shipped::{Shipped, shipped_extensions};
+pub use shipped_texts::shipped_texts;

@@ -12,15 +12,18 @@ use pliant_sdk::host::BoxFuture;
 
 use crate::extension::{Limits, load_extension};
 use crate::script::Script;
-use crate::shipped::shipped_extensions;
+use crate::shipped::{Shipped, shipped_extensions};
 
 /// Finds files of scripts and their places in the load order; what is odd is told in sentences.
 pub type FindScripts = Box<dyn Fn() -> (Vec<(PathBuf, Rank)>, Vec<String>) + Send + Sync>;
 
+/// Whether a script that ships is wanted now.
+pub type WantsShipped = Box<dyn Fn(&Shipped) -> bool + Send + Sync>;
+
 /// The scripts of a kernel.
 pub struct Scripts {
-    /// Names of those that ship, without ending.
-    pub shipped: Vec<String>,
+    /// Which of those that ship are wanted.
+    pub shipped: WantsShipped,
     /// Those that are found.
     pub found: FindScripts,
     /// Where some may be found later, absolute.
@@ -36,7 +39,6 @@ pub struct Scripts {
 impl std::fmt::Debug for Scripts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Scripts")
-            .field("shipped", &self.shipped)
             .field("named", &self.named)
             .finish_non_exhaustive()
     }
@@ -45,8 +47,8 @@ impl std::fmt::Debug for Scripts {
 impl Scripts {
     fn shipped(&self) -> impl Iterator<Item = Script> {
         let all = shipped_extensions().into_iter();
-        let wanted = all.filter(|shipped| self.shipped.iter().any(|name| name == shipped.name));
-        wanted.map(Script::from)
+        all.filter(|shipped| (self.shipped)(shipped))
+            .map(Script::from)
     }
 
     fn script(&self, source: &Source) -> Result<Script, String> {

@@ -12,6 +12,7 @@ use rhai::{
 use crate::call::{ScriptResult, fail};
 use crate::engine::Profile;
 use crate::error;
+use crate::timers::Timers;
 
 /// Values of top-level constants, as `global::NAME` reads them.
 type Constants = BTreeMap<ImmutableString, Dynamic>;
@@ -24,6 +25,7 @@ pub(crate) struct Program {
     /// How many parameters the functions take, by name; captured variables come first.
     parameters: HashMap<String, Vec<usize>>,
     constants: OnceLock<Constants>,
+    timers: Timers,
 }
 
 impl Program {
@@ -45,11 +47,17 @@ impl Program {
             ast,
             parameters,
             constants: OnceLock::new(),
+            timers: Timers::default(),
         })
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What it does later.
+    pub(crate) fn timers(&self) -> &Timers {
+        &self.timers
     }
 
     pub(crate) fn ast(&self) -> &AST {

@@ -16,6 +16,9 @@ pub struct Shipped {
     pub text: String,
     /// The file it was read from, if it was.
     pub path: Option<PathBuf>,
+    /// It runs unless the user says otherwise. One that asks, blocks or adds to what a model reads does
+    /// not.
+    pub on: bool,
 }
 
 impl From<Shipped> for Script {
@@ -29,17 +32,40 @@ impl From<Shipped> for Script {
     }
 }
 
-const EMBEDDED: [(&str, &str); 1] = [("guide", include_str!("../extensions/guide.rhai"))];
+/// Name, text, and whether it runs unless the user says otherwise.
+type Embedded = (&'static str, &'static str, bool);
+
+macro_rules! ships {
+    ($name:literal, $on:literal) => {
+        (
+            $name,
+            include_str!(concat!("../extensions/", $name, ".rhai")),
+            $on,
+        )
+    };
+}
+
+const EMBEDDED: &[Embedded] = &[
+    ships!("guide", true),
+    ships!("handoff", false),
+    ships!("model-router", false),
+    ships!("notify", false),
+    ships!("permission-gate", false),
+    ships!("plan-mode", false),
+    ships!("protected-paths", false),
+    ships!("summarize", false),
+    ships!("todo", false),
+];
 
 /// The extensions that ship.
 #[must_use]
 pub fn shipped_extensions() -> Vec<Shipped> {
-    let folder = workspace_folder();
-    let ship = |(name, text): (&'static str, &str)| read(folder.as_deref(), name, text);
-    EMBEDDED.into_iter().map(ship).collect()
+    let folder = workspace_folder().map(|folder| folder.join("extensions"));
+    let ship = |embedded: &Embedded| read(folder.as_deref(), *embedded);
+    EMBEDDED.iter().map(ship).collect()
 }
 
-fn read(folder: Option<&Path>, name: &'static str, embedded: &str) -> Shipped {
+fn read(folder: Option<&Path>, (name, embedded, on): Embedded) -> Shipped {
     let path = folder.map(|folder| folder.join(name).with_extension("rhai"));
     let text = path
         .as_deref()
@@ -48,14 +74,15 @@ fn read(folder: Option<&Path>, name: &'static str, embedded: &str) -> Shipped {
         name,
         path: path.filter(|_| text.is_some()),
         text: text.unwrap_or_else(|| embedded.to_owned()),
+        on,
     }
 }
 
-/// `scripts/extensions` beside the binary's own package, if cargo runs it.
-fn workspace_folder() -> Option<PathBuf> {
+/// `scripts` beside the binary's own package, if cargo runs it.
+pub(crate) fn workspace_folder() -> Option<PathBuf> {
     let package = std::env::var_os("CARGO_PKG_NAME")?;
     let manifest_dir = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR")?);
-    (package == "pliant").then(|| manifest_dir.join("../scripts/extensions"))
+    (package == "pliant").then(|| manifest_dir.join("../scripts"))
 }
 
 #[cfg(test)]
@@ -65,10 +92,10 @@ mod tests {
     #[test]
     fn the_file_wins_over_the_embedded_copy_and_its_absence_does_not_matter() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("extensions");
-        let from_file = read(Some(&folder), "guide", "old");
+        let from_file = read(Some(&folder), ("guide", "old", true));
         assert_eq!(from_file.path, Some(folder.join("guide.rhai")));
         assert_ne!(from_file.text, "old");
-        let embedded = read(Some(Path::new("/nowhere")), "guide", "old");
+        let embedded = read(Some(Path::new("/nowhere")), ("guide", "old", true));
         assert_eq!((embedded.text.as_str(), embedded.path), ("old", None));
     }
 }

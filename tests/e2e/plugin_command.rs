@@ -83,6 +83,9 @@ fn what_is_started_builds_passes_its_tests_and_can_be_loaded_at_once() {
     plugin(&home, &["new", "No Name"])
         .run()
         .failure(&["cannot be the name of a plugin"]);
+    plugin(&home, &["new", "self"])
+        .run()
+        .failure(&["is a word of the Rust language"]);
 }
 
 #[test]

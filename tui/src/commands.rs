@@ -13,7 +13,9 @@ use crate::config_command::ConfigCommand;
 use crate::dev_command::DevCommand;
 use crate::modes::unwritable;
 use crate::plugin_command::PluginCommand;
+use crate::script_command::ScriptCommand;
 use crate::session_command::SessionCommand;
+use crate::words::Words;
 
 /// The commands there are.
 pub const COMMANDS: &[(&str, &str)] = &[
@@ -27,6 +29,7 @@ pub const COMMANDS: &[(&str, &str)] = &[
         "plugin",
         "Start, check, list, install, remove and switch native plugins",
     ),
+    ("script", "Check scripts, and show what they can call"),
     (
         "dev",
         "A session with plugins that are built and reloaded whenever they are saved",
@@ -60,6 +63,8 @@ pub enum Asked {
     Auth(AuthCommand),
     /// Likewise, about plugins.
     Plugin(PluginCommand),
+    /// Likewise, about scripts.
+    Script(ScriptCommand),
     /// Builds of plugins, without a session.
     Dev(DevCommand),
     /// Completions for a shell.
@@ -83,11 +88,13 @@ pub fn asked() -> anyhow::Result<Asked> {
         ["config", ..] => Asked::Config(ConfigCommand::read(&words)),
         ["auth", ..] => Asked::Auth(AuthCommand::read(&words)),
         ["plugin", ..] => Asked::Plugin(PluginCommand::read(&words)),
+        ["script", ..] => Asked::Script(ScriptCommand::read(&words)),
         ["dev", ..] => match DevCommand::read(&words) {
             Ok(command) => Asked::Dev(command),
             Err(words) => Asked::Talk(Box::new(Args::read_or_exit(words))),
         },
         ["help", "plugin"] => Asked::Plugin(PluginCommand::read(&help_of("plugin"))),
+        ["help", "script"] => Asked::Script(ScriptCommand::read(&help_of("script"))),
         ["help", "dev"] => match DevCommand::read(&help_of("dev")) {
             Ok(command) => Asked::Dev(command),
             Err(words) => Asked::Talk(Box::new(Args::read_or_exit(words))),
@@ -129,6 +136,7 @@ pub fn print_completions(shell: Shell) -> anyhow::Result<u8> {
         ConfigCommand::definition(),
         AuthCommand::definition(),
         PluginCommand::definition(),
+        ScriptCommand::definition(),
         DevCommand::definition(),
     ] {
         command = command.subcommand(definition);

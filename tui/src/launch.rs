@@ -13,7 +13,9 @@ use pliant_kernel::registry::Rank;
 use pliant_kernel::reload::LoadFailure;
 use pliant_kernel::session::Session;
 use pliant_kernel::{Kernel, KernelOptions, OpenOptions, Runtime, SessionChoice};
-use pliant_scripts::{FindScripts, Limits, Scripts, Shipped, shipped_extensions};
+use pliant_scripts::{
+    FindScripts, Limits, Scripts, Shipped, WantsShipped, shipped_extensions, shipped_texts,
+};
 use pliant_sdk::flag::FlagSpec;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
@@ -182,6 +184,13 @@ fn kernel_options(asked: &Options, mode: Mode) -> anyhow::Result<KernelOptions> 
     options.no_context_files = asked.no_context_files;
     options.tools = asked.tool_selection();
     options.resources = asked.resource_options();
+    match shipped_texts(&options.agent_dir.join("cache").join("shipped")) {
+        Ok(folder) => options.resources.shipped = Some(folder),
+        Err(error) => say::warning(format!(
+            "The skills and prompt templates that ship are left out, because they cannot be written to {}: {error}.",
+            options.agent_dir.join("cache").display()
+        )),
+    }
     options.api_key.clone_from(&asked.api_key);
     Ok(options)
 }
@@ -332,23 +341,27 @@ pub async fn publish_scripts(
 
 fn scripts(kernel: &Kernel, asked: &Options) -> anyhow::Result<Scripts> {
     let all_shipped = shipped_extensions();
-    let mut shipped: Vec<String> = Vec::new();
+    let mut asked_for: Vec<String> = Vec::new();
     let mut folders = Vec::new();
     let found: FindScripts = match asked.no_extensions {
         true => Box::new(|| (Vec::new(), Vec::new())),
         false => {
             folders = kernel.extension_folders();
-            shipped.extend(all_shipped.iter().map(|shipped| shipped.name.to_owned()));
             Box::new(kernel.extension_finder("rhai"))
         }
     };
     let mut named = Vec::new();
     for path in asked.extension.iter().filter(|path| !is_library(path)) {
         match path.to_str().and_then(|path| path.strip_prefix("builtin:")) {
-            Some(name) => shipped.push(builtin(&all_shipped, name)?),
+            Some(name) => asked_for.push(builtin(&all_shipped, name)?),
             None => named.push(path.clone()),
         }
     }
+    let (found_too, ships) = (!asked.no_extensions, kernel.shipped_chooser());
+    let shipped: WantsShipped = Box::new(move |shipped| {
+        let is_asked_for = asked_for.iter().any(|name| name == shipped.name);
+        is_asked_for || (found_too && ships(shipped.name).unwrap_or(shipped.on))
+    });
     let host = Arc::clone(kernel.host());
     let limits = Limits {
         handler: kernel.settings().handler_limit().unwrap_or(Duration::MAX),

@@ -15,9 +15,11 @@ mod plugin_command;
 mod prompt_input;
 mod resume;
 mod say;
+mod script_command;
 mod session_command;
 mod stdout;
 mod trust;
+mod words;
 
 use std::process::ExitCode;
 
@@ -40,6 +42,7 @@ fn perform(asked: Asked) -> anyhow::Result<u8> {
         Asked::Config(command) => return command.run(),
         Asked::Auth(command) => return command.run(),
         Asked::Plugin(command) => return command.run(),
+        Asked::Script(command) => return command.run(),
         Asked::Dev(command) => return command.run(),
         Asked::Completions(shell) => return commands::print_completions(shell),
         Asked::Talk(args) => args,

@@ -37,6 +37,7 @@ fn host(folder: &Path, isolated: bool) -> Arc<PluginHost> {
         runtime: PluginRuntime::default(),
         stage: Stage::new(folder.join("cache"), folder.to_owned()),
         services: Arc::new(|_| Arc::new(NoServices)),
+        offers: Vec::new(),
         init: Box::new(|_| json!({})),
         program: std::env::current_exe().ok().map(|program| HostProgram {
             program,

@@ -77,18 +77,15 @@ impl Kernel {
             source: SlashSource::Extension,
             source_info: self.info_of(command.source()),
         });
-        let templates = self
-            .resources
-            .templates()
-            .iter()
-            .map(|template| SlashCommand {
-                name: template.name.clone(),
-                description: Some(template.description.clone()).filter(|text| !text.is_empty()),
-                source: SlashSource::Prompt,
-                source_info: self.info_of_resource(&template.file, template.scope),
-            });
-        let called = self.settings.get("enableSkillCommands").as_bool() != Some(false);
-        let skills = self.resources.skills().iter().filter(|_| called);
+        let resources = self.resources.current();
+        let templates = resources.templates().iter().map(|template| SlashCommand {
+            name: template.name.clone(),
+            description: Some(template.description.clone()).filter(|text| !text.is_empty()),
+            source: SlashSource::Prompt,
+            source_info: self.info_of_resource(&template.file, template.scope),
+        });
+        let called = self.settings.now().get("enableSkillCommands").as_bool() != Some(false);
+        let skills = resources.skills().iter().filter(|_| called);
         let skills = skills.map(|skill| SlashCommand {
             name: format!("skill:{}", skill.name),
             description: Some(skill.description.clone()).filter(|text| !text.is_empty()),
@@ -119,6 +116,13 @@ impl Kernel {
         let found = self.info_of_file(file);
         let scope = match scope {
             settings::Scope::Run => return named(file),
+            settings::Scope::Shipped => {
+                return SourceInfo {
+                    source: "builtin",
+                    base_dir: None,
+                    ..named(file)
+                };
+            }
             settings::Scope::User => Scope::User,
             settings::Scope::Project => Scope::Project,
         };

@@ -74,7 +74,7 @@ impl Kernel {
             host: Arc::clone(&self.host),
             failures: Mutex::default(),
         };
-        let limit = self.settings.handler_limit();
+        let limit = self.settings.now().handler_limit();
         let patience = Patience::new(CancellationToken::new(), limit, Grace::default());
         let callers = Callers::new(&lender, patience);
         let mut said: Option<Answer> = None;

@@ -1,6 +1,7 @@
 //! What plugins and scripts there are, as files: for whoever looks after them without a session.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -10,7 +11,7 @@ use super::{KernelOptions, services};
 use crate::digest::Digest;
 use crate::dylib::{Checked, FoundPlugin, LoadError, check};
 use crate::registry::{Kind, Rank};
-use crate::settings::Settings;
+use crate::settings::{LiveSettings, Settings};
 
 /// A plugin or script that there is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -44,7 +45,7 @@ pub struct Item {
 pub fn inventory(options: &KernelOptions) -> (Vec<Item>, Vec<String>) {
     let (settings, mut problems) = Settings::load(&options.agent_dir);
     let wanted = Wanted::of(options, &settings);
-    let isolates = services::isolates(options, &settings.into());
+    let isolates = services::isolates(options, &Arc::new(LiveSettings::new(settings)));
     let found = wanted.find_all();
     problems.extend(found.problems.iter().map(ToString::to_string));
     let plugin = |plugin: &FoundPlugin| Item {
@@ -89,5 +90,8 @@ fn content(path: &Path) -> Option<String> {
 /// Why it would not be.
 pub fn check_plugin(options: &KernelOptions, path: &Path) -> Result<Checked, LoadError> {
     let (settings, _) = Settings::load(&options.agent_dir);
-    check(path, &services::checking_host(options, settings.into()))
+    check(
+        path,
+        &services::checking_host(options, Arc::new(LiveSettings::new(settings))),
+    )
 }

@@ -14,6 +14,8 @@ mod runtime;
 mod select;
 mod services;
 mod sessions;
+mod settings_texts;
+mod texts;
 mod watching;
 
 use std::collections::HashMap;
@@ -45,10 +47,12 @@ use crate::host::ui::{HostUi, NoUi};
 use crate::models::{Catalog, Credentials, CustomModels, ModelClient};
 use crate::registry::{FlagValues, Rank, Registry, Source};
 use crate::reload::{Candidate, Reloader};
-use crate::resources::{MissingResource, ResourceOptions, Resources};
+use crate::resources::{LiveResources, MissingResource, ResourceOptions};
 use crate::session::{Equipment, Opened, ToolSelection};
-use crate::settings::Settings;
+use crate::settings::{LiveSettings, Settings};
 use crate::trust::TrustPolicy;
+use settings_texts::SettingsTexts;
+use texts::ResourceTexts;
 
 /// How a kernel is started.
 #[derive(Clone)]
@@ -146,14 +150,14 @@ pub enum BootError {
 /// Everything that sessions share.
 pub struct Kernel {
     options: KernelOptions,
-    settings: Arc<Settings>,
+    settings: Arc<LiveSettings>,
     registry: Arc<Registry>,
     flags: Arc<FlagValues>,
     host: Arc<HostServices>,
     reloader: Arc<Reloader>,
     catalog: Arc<Catalog>,
     client: Arc<ModelClient>,
-    resources: Arc<Resources>,
+    resources: Arc<LiveResources>,
     /// Whether the project's own files count.
     trusted: bool,
     warnings: Vec<String>,
@@ -178,10 +182,12 @@ impl Kernel {
     pub fn boot(options: KernelOptions) -> Result<Self, BootError> {
         let mut warnings = Vec::new();
         let (settings, trusted) = project::settings(&options, &mut warnings);
-        let settings = Arc::new(settings);
+        let live = Arc::new(LiveSettings::new(settings.clone()));
         let registry = Arc::new(Registry::default());
         let wanted = project::resource_options(&options, &settings, trusted);
-        let (resources, problems) = Resources::load(&wanted, &options.agent_dir, &options.cwd)?;
+        let (agent_dir, cwd) = (options.agent_dir.clone(), options.cwd.clone());
+        let (resources, problems) = LiveResources::load(wanted.clone(), agent_dir, cwd)?;
+        let resources = Arc::new(resources);
         warnings.extend(problems);
 
         let pi_dir = wanted.home.as_ref().filter(|_| !wanted.no_pi);
@@ -231,8 +237,8 @@ impl Kernel {
         });
 
         let flags = Arc::new(FlagValues::default());
-        let host = host_services(&options, &settings, &registry, &credentials, &found, &flags);
-        let plugin_host = Arc::new(plugin_host(&options, &settings, &host));
+        let host = host_services(&options, &live, &registry, &credentials, &found, &flags);
+        let plugin_host = Arc::new(plugin_host(&options, &live, &host));
         for plugin in found {
             let is_developed = wanted.develops(&plugin.path);
             let named = plugin.rank == Rank::CommandLine && !is_developed;
@@ -258,6 +264,10 @@ impl Kernel {
         }
         let plugins = Arc::new(Plugins::new(wanted, plugin_host));
         reloader.take_over(plugins, opened, failed, &broken);
+        let (of_texts, texts) = (Arc::clone(&live), Arc::clone(&resources));
+        let of_settings = SettingsTexts::new(options.clone(), trusted, of_texts, texts);
+        reloader.add_texts(Arc::new(of_settings));
+        reloader.add_texts(Arc::new(ResourceTexts::new(Arc::clone(&resources))));
 
         let catalog = Catalog::new(
             Arc::clone(&registry),
@@ -272,14 +282,14 @@ impl Kernel {
         );
         Ok(Self {
             options,
-            settings,
+            settings: live,
             registry,
             flags,
             host,
             reloader: Arc::new(reloader),
             catalog: Arc::new(catalog),
             client: Arc::new(client),
-            resources: Arc::new(resources),
+            resources,
             trusted,
             warnings,
             failures,
@@ -319,8 +329,8 @@ impl Kernel {
 
     /// The settings in force.
     #[must_use]
-    pub fn settings(&self) -> &Settings {
-        &self.settings
+    pub fn settings(&self) -> Arc<Settings> {
+        self.settings.now()
     }
 
     /// Names of all tools there are, also of plugins that were not loaded because nobody wants them.

@@ -12,7 +12,7 @@ use thiserror::Error as ThisError;
 use super::sessions::is_path;
 use super::{Kernel, KernelOptions, NoSession, SessionFolders};
 use crate::models::{ModelError, ModelWish};
-use crate::prompt::{PromptFiles, PromptOptions, context_files};
+use crate::prompt::PromptSource;
 use crate::run::repair_notice;
 use crate::session::{Session, SessionStart};
 use crate::tree::{self, EntryKind, Ids, Lease, SessionId, SessionTree, SyncPolicy, TreeError};
@@ -220,22 +220,19 @@ impl Kernel {
             tree.write_out()?;
             notices.extend(tree.take_notices());
         }
-        let agent_dir = &self.options.agent_dir;
-        let files = PromptFiles::read(agent_dir, self.trusted_project(), &mut notices);
-        let prompt = PromptOptions {
-            custom: open.system_prompt.or(files.custom),
-            addendum: open.append_system_prompt.or(files.addendum),
-            context_files: match self.options.no_context_files {
-                true => Vec::new(),
-                false => context_files(agent_dir, &cwd, &mut notices),
-            },
+        let prompt = PromptSource {
+            custom: open.system_prompt,
+            addendum: open.append_system_prompt,
+            agent_dir: self.options.agent_dir.clone(),
+            trusted: self.trusted_project().map(Path::to_owned),
+            cwd: cwd.clone(),
+            context_files: !self.options.no_context_files,
             resources: Arc::clone(&self.resources),
-            cwd: cwd.display().to_string(),
         };
         let mut tools = self.options.tools.clone();
         tools.defaults = tools
             .defaults
-            .or_else(|| self.settings.used().default_tools.clone());
+            .or_else(|| self.settings.now().used().default_tools.clone());
         Ok(SessionStart {
             tree,
             cwd,
@@ -352,7 +349,8 @@ impl Kernel {
 
     /// The setting `session.sync`; a word that is none of the three counts as unset.
     fn sync_policy(&self) -> SyncPolicy {
-        let word = self.settings.get("session.sync").as_str();
+        let settings = self.settings.now();
+        let word = settings.get("session.sync").as_str();
         word.and_then(SyncPolicy::parse).unwrap_or_default()
     }
 
@@ -366,7 +364,7 @@ impl Kernel {
             session_dir,
             ..
         } = &self.options;
-        SessionFolders::new(agent_dir, cwd, &self.settings, environment)
+        SessionFolders::new(agent_dir, cwd, &self.settings.now(), environment)
             .or_rather(session_dir.as_deref())
     }
 }

@@ -71,6 +71,9 @@ pub(super) fn resource_options(
     let home = options.resources.home.as_deref();
     wanted.skill_lists = settings.lists("skills", home);
     wanted.template_lists = settings.lists("prompts", home);
+    let settings = settings.clone();
+    let is_off = move |kind: &str, name: &str| settings.ships(kind, name) == Some(false);
+    wanted.shipped_off = Some(Arc::new(is_off));
     wanted
 }
 
@@ -87,14 +90,20 @@ impl Kernel {
         &self,
         ending: &'static str,
     ) -> impl Fn() -> (Vec<(PathBuf, Rank)>, Vec<String>) + Send + Sync + use<> {
-        let options = resource_options(&self.options, &self.settings, self.trusted);
+        let options = resource_options(&self.options, &self.settings.now(), self.trusted);
         let settings = Arc::clone(&self.settings);
         let KernelOptions { agent_dir, cwd, .. } = &self.options;
         let (agent_dir, cwd) = (agent_dir.clone(), cwd.clone());
         move || {
-            let lists = settings.lists("extensions", options.home.as_deref());
+            let lists = settings.now().lists("extensions", options.home.as_deref());
             extension_files(ending, &lists, &options, &agent_dir, &cwd)
         }
+    }
+
+    /// Whether the settings switch an extension on or off that ships, asked anew at each call.
+    pub fn shipped_chooser(&self) -> impl Fn(&str) -> Option<bool> + Send + Sync + use<> {
+        let settings = Arc::clone(&self.settings);
+        move |name| settings.now().ships("extensions", name)
     }
 
     /// The folders in which those files are found.

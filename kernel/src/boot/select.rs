@@ -62,7 +62,8 @@ impl Kernel {
         open: &OpenOptions,
         notices: &mut Vec<String>,
     ) -> Result<ModelChoice, ModelError> {
-        let used = self.settings.used();
+        let settings = self.settings.now();
+        let used = settings.used();
         let default = ModelWish {
             provider: used.default_provider.clone(),
             model: used.default_model.clone(),
@@ -126,7 +127,7 @@ impl Kernel {
 
     /// Patterns of the models to choose from: those of the command line, else of the settings.
     pub(super) fn scope_of(&self, open: &OpenOptions) -> Vec<String> {
-        let written = || self.settings.used().enabled_models.clone();
+        let written = || self.settings.now().used().enabled_models.clone();
         open.scope.clone().or_else(written).unwrap_or_default()
     }
 
@@ -140,14 +141,14 @@ impl Kernel {
     ) -> ThinkingLevel {
         let of_model = || {
             let reference = choice.model.reference();
-            self.settings.model_level(&reference)
+            self.settings.now().model_level(&reference)
         };
         let resumed = !tree.entries().is_empty();
         open.level
             .or(choice.level)
             .or(tree.settings().thinking_level)
             .or_else(|| of_model().filter(|_| !resumed))
-            .or(self.settings.used().default_thinking_level)
+            .or(self.settings.now().used().default_thinking_level)
             .unwrap_or(ThinkingLevel::Medium)
     }
 }

@@ -15,12 +15,12 @@ use crate::dylib::{ChildLimits, FoundPlugin, PluginHost, PluginRuntime, Stage};
 use crate::host::{HostServices, KeyRequest};
 use crate::models::{Credentials, ModelAsker};
 use crate::registry::{FlagValues, Kind, MakeServices, Rank, Registry, Snapshot};
-use crate::settings::Settings;
+use crate::settings::LiveSettings;
 
 /// The services of this process, with the keys that the plugins found and the user's files name.
 pub(super) fn host_services(
     options: &KernelOptions,
-    settings: &Arc<Settings>,
+    settings: &Arc<LiveSettings>,
     registry: &Arc<Registry>,
     credentials: &Arc<Credentials>,
     found: &[FoundPlugin],
@@ -83,7 +83,7 @@ fn may_use_key(snapshot: &Snapshot, source: &str, provider: &str) -> bool {
 }
 
 /// What it takes to try a plugin out, and no more: it gets no services.
-pub(super) fn checking_host(options: &KernelOptions, settings: Arc<Settings>) -> PluginHost {
+pub(super) fn checking_host(options: &KernelOptions, settings: Arc<LiveSettings>) -> PluginHost {
     let lend: MakeServices = Arc::new(|_| Arc::new(NoServices));
     host_with(options, &settings, lend)
 }
@@ -91,7 +91,7 @@ pub(super) fn checking_host(options: &KernelOptions, settings: Arc<Settings>) ->
 /// What every plugin of this process shares.
 pub(super) fn plugin_host(
     options: &KernelOptions,
-    settings: &Arc<Settings>,
+    settings: &Arc<LiveSettings>,
     host: &Arc<HostServices>,
 ) -> PluginHost {
     let host = Arc::clone(host);
@@ -101,7 +101,7 @@ pub(super) fn plugin_host(
 
 fn host_with(
     options: &KernelOptions,
-    settings: &Arc<Settings>,
+    settings: &Arc<LiveSettings>,
     services: MakeServices,
 ) -> PluginHost {
     let (of_isolation, of_limits) = (Arc::clone(settings), Arc::clone(settings));
@@ -115,14 +115,17 @@ fn host_with(
             std::env::temp_dir(),
         ),
         services,
+        offers: crate::host::names()
+            .chain(crate::session::service_names())
+            .collect(),
         init: Box::new(move |name| {
-            let own = settings.get("pluginSettings").get(name);
+            let own = settings.now().get("pluginSettings").get(name).cloned();
             json!({"cwd": cwd, "agentDir": agent_dir, "settings": own})
         }),
         program: options.plugin_host.clone(),
         isolates: isolates(options, &of_isolation),
         limits: Box::new(move |name| {
-            let own = of_limits.get("plugins.limits").get(name);
+            let own = of_limits.now().get("plugins.limits").get(name).cloned();
             own.and_then(|own| ChildLimits::deserialize(own).ok())
                 .unwrap_or_default()
         }),
@@ -133,11 +136,12 @@ fn host_with(
 /// that do not ship, else as the plugin wishes.
 pub(super) fn isolates(
     options: &KernelOptions,
-    settings: &Arc<Settings>,
+    settings: &Arc<LiveSettings>,
 ) -> Box<dyn Fn(&FoundPlugin) -> bool + Send + Sync> {
     let (settings, all) = (Arc::clone(settings), options.isolate);
     Box::new(move |plugin| {
         let name = &plugin.manifest.name;
+        let settings = settings.now();
         match settings
             .get("plugins.isolation")
             .get(name)

@@ -27,7 +27,7 @@ impl Kernel {
     /// none of it. To be called when a session is open; nothing waits for it.
     #[must_use]
     pub fn watch(&self) -> Watching {
-        let wanted = Wanted::of(&self.settings);
+        let wanted = Wanted::of(&self.settings.now());
         Watching(tokio::spawn(watch(Arc::clone(&self.reloader), wanted)))
     }
 }
@@ -36,16 +36,17 @@ async fn watch(reloader: Arc<Reloader>, wanted: Wanted) {
     let (tell, mut told) = mpsc::unbounded_channel();
     // What changed since it was loaded and before it is watched is told too.
     let known = reloader.stamps().await;
-    let of_places = Arc::clone(&reloader);
+    let wanted = Arc::new(wanted);
+    let (of_places, wants) = (Arc::clone(&reloader), Arc::clone(&wanted));
     let start = move || {
-        let places = wanted.places(&of_places);
+        let places = wants.places(&of_places);
         let tell = move |what| {
             // Nobody listens at the end of the program.
             let _ = tell.send(what);
         };
         match places.is_empty() {
             true => Ok(None),
-            false => Watcher::start(places, Some(known), wanted.pauses, tell).map(Some),
+            false => Watcher::start(places, Some(known), wants.pauses, tell).map(Some),
         }
     };
     let started = tokio::task::spawn_blocking(start).await;
@@ -59,11 +60,25 @@ async fn watch(reloader: Arc<Reloader>, wanted: Wanted) {
             return;
         }
     };
-    let Some(_watcher) = started else {
+    let Some(mut watcher) = started else {
         return;
     };
     reloader.learn().await;
-    while let Some(first) = told.recv().await {
+    loop {
+        let first = tokio::select! {
+            first = told.recv() => first,
+            () = reloader.moved() => {
+                let (reloader, wanted) = (Arc::clone(&reloader), Arc::clone(&wanted));
+                let Some(anew) = watch_anew(watcher, reloader, wanted).await else {
+                    return;
+                };
+                watcher = anew;
+                continue;
+            }
+        };
+        let Some(first) = first else {
+            return;
+        };
         let mut paths = Vec::new();
         // What came while the last reload was at work is one more reload, however much it is.
         for one in std::iter::once(first).chain(std::iter::from_fn(|| told.try_recv().ok())) {
@@ -81,10 +96,27 @@ async fn watch(reloader: Arc<Reloader>, wanted: Wanted) {
     }
 }
 
+/// Watches the places there are now, on a thread that may wait for the disk.
+/// `None` at the end of the program.
+async fn watch_anew(
+    watcher: Watcher,
+    reloader: Arc<Reloader>,
+    wanted: Arc<Wanted>,
+) -> Option<Watcher> {
+    // What was loaded from there is known as it was then.
+    let known = reloader.stamps().await;
+    let look = move || {
+        watcher.watch(wanted.places(&reloader), known);
+        watcher
+    };
+    tokio::task::spawn_blocking(look).await.ok()
+}
+
 /// What of it the user wants.
 struct Wanted {
     libraries: bool,
     scripts: bool,
+    texts: bool,
     pauses: Pauses,
 }
 
@@ -101,6 +133,7 @@ impl Wanted {
         Self {
             libraries: all && is_on("hotReload.dylibs") && kind("dylib"),
             scripts: all && kind("extension"),
+            texts: all && ["skill", "prompt", "context"].into_iter().any(kind),
             pauses: Pauses {
                 text: text.map_or(default.text, Duration::from_millis),
                 ..default
@@ -112,7 +145,8 @@ impl Wanted {
         let mut places = reloader.places();
         places.retain(|place| match place.class {
             Class::Library => self.libraries,
-            Class::Script | Class::Text => self.scripts,
+            Class::Script => self.scripts,
+            Class::Text => self.texts,
         });
         places
     }

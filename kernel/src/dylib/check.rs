@@ -36,6 +36,7 @@ pub struct Checked {
 /// Why it would not be loaded.
 pub fn check(path: &Path, host: &PluginHost) -> Result<Checked, LoadError> {
     let found = found_at(path, Rank::CommandLine)?;
+    found.served_by(&host.offers)?;
     let copy = host.stage.copy(&found.path)?;
     compare(&found, &copy)?;
     let contributions = probe(&found, &copy, host)?.unwrap_or_default();

@@ -31,6 +31,8 @@ pub struct PluginHost {
     pub stage: Stage,
     /// Makes the services of one source.
     pub services: MakeServices,
+    /// Names of the services that there are, in a session or without one.
+    pub offers: Vec<&'static str>,
     /// What a plugin of that name is created with ([`pliant_sdk::Init`]).
     pub init: Box<dyn Fn(&str) -> Value + Send + Sync>,
     /// Runs plugins in processes of their own, and tries them out in one.
@@ -53,6 +55,7 @@ impl fmt::Debug for PluginHost {
 /// # Errors
 /// When it is loaded now and cannot be.
 pub fn open(found: FoundPlugin, host: &Arc<PluginHost>) -> Result<Arc<dyn Generation>, LoadError> {
+    found.served_by(&host.offers)?;
     if (host.isolates)(&found) {
         return Ok(Arc::new(Isolated::open(found, host)?));
     }
@@ -81,6 +84,7 @@ pub async fn reopen(
     found: FoundPlugin,
     host: &Arc<PluginHost>,
 ) -> Result<Arc<dyn Generation>, LoadError> {
+    found.served_by(&host.offers)?;
     if (host.isolates)(&found) {
         return isolated(found, host).await;
     }

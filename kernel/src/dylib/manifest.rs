@@ -18,6 +18,9 @@ use crate::registry::{Kind, Rank, Source};
 /// The symbol that the SDK's export macro places at the manifest.
 const SYMBOL: &str = "PLIANT_MANIFEST";
 
+/// The version that plugins may ask for.
+const KERNEL: &str = env!("CARGO_PKG_VERSION");
+
 /// A manifest longer than this is not one.
 const MAX_LEN: u64 = 1 << 20;
 
@@ -87,6 +90,22 @@ pub enum LoadError {
         name: String,
         /// Its file.
         path: String,
+    },
+    /// It cannot do without something that this kernel does not have.
+    #[error(
+        "The plugin \"{name}\" ({path}) needs {needs}, and this is pliant {ours}{lacking}. Use a newer pliant, or a version of the plugin that was made for this one."
+    )]
+    NeedsMore {
+        /// The plugin's name.
+        name: String,
+        /// Its file.
+        path: String,
+        /// What it needs, as a noun.
+        needs: String,
+        /// The version here.
+        ours: &'static str,
+        /// What is not here, as a clause.
+        lacking: String,
     },
     /// It does not fit this kernel.
     #[error(
@@ -188,6 +207,7 @@ impl LoadError {
             | Self::BadManifest { path, .. }
             | Self::WrongAbi { path, .. }
             | Self::Aborts { path, .. }
+            | Self::NeedsMore { path, .. }
             | Self::Refused { path, .. }
             | Self::CreateFailed { path, .. }
             | Self::TooSlow { path, .. }
@@ -262,6 +282,12 @@ pub struct Manifest {
     /// `process` if it wishes to run in one of its own.
     #[serde(default)]
     pub isolation: String,
+    /// Host services it cannot do without.
+    #[serde(default, deserialize_with = "texts")]
+    pub needs: Vec<String>,
+    /// The least version of the kernel, as `major.minor.patch` or less of it; empty for any.
+    #[serde(default)]
+    pub kernel: String,
     /// What it contributes.
     #[serde(default, deserialize_with = "provided")]
     pub provides: Vec<Provided>,
@@ -278,7 +304,13 @@ pub struct Provided {
     pub env: Vec<String>,
 }
 
-/// The macro closes its lists with a null; kinds of later versions are passed by.
+/// The macro closes its lists with a null.
+fn texts<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let entries = Vec::<Option<String>>::deserialize(deserializer)?;
+    Ok(entries.into_iter().flatten().collect())
+}
+
+/// Likewise; kinds of later versions are passed by.
 fn provided<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Provided>, D::Error> {
     let entries = Vec::<Value>::deserialize(deserializer)?;
     let read = |entry: Value| {
@@ -352,7 +384,51 @@ fn check(manifest: Manifest, path: String) -> Result<Manifest, LoadError> {
             path,
         });
     }
+    if !is_at_least(KERNEL, &manifest.kernel) {
+        return Err(LoadError::NeedsMore {
+            needs: format!("pliant {} or newer", manifest.kernel),
+            name: manifest.name,
+            path,
+            ours: KERNEL,
+            lacking: String::new(),
+        });
+    }
     Ok(manifest)
+}
+
+/// Whether a version is the wanted one or newer. What is no number in the wanted one is taken as newer
+/// than everything: it was written for a way of counting that is not known here.
+fn is_at_least(ours: &str, wanted: &str) -> bool {
+    let numbers = |version: &str| -> Vec<u64> {
+        let parts = version.split('.').filter(|part| !part.is_empty());
+        parts.map(|part| part.parse().unwrap_or(u64::MAX)).collect()
+    };
+    let (mut ours, wanted) = (numbers(ours), numbers(wanted));
+    ours.resize(ours.len().max(wanted.len()), 0);
+    ours >= wanted
+}
+
+impl FoundPlugin {
+    /// Whether everything it needs is offered.
+    ///
+    /// # Errors
+    /// What is not.
+    pub(super) fn served_by(&self, offered: &[&str]) -> Result<(), LoadError> {
+        let needs = self.manifest.needs.iter().map(String::as_str);
+        let lacking: Vec<&str> = needs.filter(|name| !offered.contains(name)).collect();
+        if lacking.is_empty() {
+            return Ok(());
+        }
+        let plural = if lacking.len() == 1 { "" } else { "s" };
+        let names = lacking.join("\", \"");
+        Err(LoadError::NeedsMore {
+            name: self.manifest.name.clone(),
+            path: self.path.display().to_string(),
+            needs: format!("the host service{plural} \"{names}\""),
+            ours: KERNEL,
+            lacking: ", which does not offer that".to_owned(),
+        })
+    }
 }
 
 /// The bytes between the marks; `Err(None)` when the library has none.
@@ -405,5 +481,23 @@ fn native_architecture() -> object::Architecture {
         "arm" => Arm,
         "riscv64" => Riscv64,
         _ => Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_at_least_what_stands_before_or_at_its_place() {
+        for wanted in ["", "0", "0.1", "0.1.0", "0.0.9", "0.1.0.0"] {
+            assert!(is_at_least("0.1.0", wanted), "{wanted}");
+        }
+        for wanted in [
+            "0.1.1", "0.2", "1", "0.10", "0.1.0.1", "soon", "0.x", "0.1-beta", "-1",
+        ] {
+            assert!(!is_at_least("0.1.0", wanted), "{wanted}");
+        }
+        assert!(is_at_least("0.10.0", "0.9"));
     }
 }

@@ -30,7 +30,7 @@ use tokio::sync::Notify;
 
 use crate::environment::Environment;
 use crate::registry::Source;
-use crate::settings::Settings;
+use crate::settings::LiveSettings;
 use actions::{Actions, Ask, Asker};
 
 pub(crate) use http::frames_the_body;
@@ -59,7 +59,7 @@ pub struct HostServices {
     http: HttpClient,
     home: home::Home,
     locks: files::FileLocks,
-    settings: Arc<Settings>,
+    settings: Arc<LiveSettings>,
     environment: Environment,
     cwd: PathBuf,
     shell: PathBuf,
@@ -111,20 +111,21 @@ impl HostServices {
     /// `removed_variables` are taken from the environment of child processes: the keys of providers.
     #[must_use]
     pub fn new(
-        settings: Arc<Settings>,
+        settings: Arc<LiveSettings>,
         environment: Environment,
         cwd: PathBuf,
         removed_variables: Vec<String>,
         key: KeyLookup,
         flag: FlagLookup,
     ) -> Self {
+        let at_start = settings.now();
         let http = HttpSettings {
-            idle_timeout_ms: settings.http_idle_timeout_ms().unwrap_or(0),
+            idle_timeout_ms: at_start.http_idle_timeout_ms().unwrap_or(0),
             proxies: ProxyRules::from_lookup(|name| environment.get(name).map(str::to_owned))
-                .or_setting(settings.used().http_proxy.as_deref()),
+                .or_setting(at_start.used().http_proxy.as_deref()),
         };
         let user_agent = concat!("pliant/", env!("CARGO_PKG_VERSION"));
-        let shell = match &settings.used().shell_path {
+        let shell = match &at_start.used().shell_path {
             Some(shell) => environment.at_home(Path::new(shell)),
             None => default_shell(environment.raw("PATH").unwrap_or_default()),
         };
@@ -243,6 +244,11 @@ const SERVICES: [&str; 17] = [
     "host.services",
 ];
 
+/// Names of the services that need no session.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    SERVICES.into_iter().chain(ui::SERVICES)
+}
+
 impl Bound {
     fn cwd(&self) -> &Path {
         self.asker
@@ -260,7 +266,7 @@ impl Bound {
         ProcessEnv {
             cwd: self.cwd().to_path_buf(),
             shell: self.host.shell.clone(),
-            prefix: self.host.settings.used().shell_command_prefix.clone(),
+            prefix: self.host.settings.now().used().shell_command_prefix.clone(),
             extra: vec![
                 ("AI_AGENT".to_owned(), "pliant".to_owned()),
                 ("PLIANT_CODING_AGENT".to_owned(), "true".to_owned()),
@@ -293,12 +299,12 @@ impl Bound {
 
     fn config(&self, payload: &[u8]) -> Result<Value, Error> {
         let request: Value = serde_json::from_slice(payload)?;
-        let key = request.get("key").and_then(Value::as_str);
-        Ok(self
-            .host
-            .settings
-            .get(key.ok_or_else(|| Error::invalid("config.get needs a \"key\""))?)
-            .clone())
+        let settings = self.host.settings.now();
+        match request.get("key") {
+            None | Some(Value::Null) => Ok(settings.written().clone()),
+            Some(Value::String(key)) => Ok(settings.get(key).clone()),
+            Some(_) => Err(Error::invalid("the \"key\" of config.get is a text")),
+        }
     }
 
     fn flag(&self, payload: &[u8]) -> Result<Value, Error> {
@@ -368,9 +374,8 @@ impl Bound {
 
     fn service_names(&self) -> Value {
         let of_session = self.asker.as_ref().map(|asker| asker.session.services());
-        let names = SERVICES.into_iter().chain(ui::SERVICES);
         json!(
-            names
+            names()
                 .chain(of_session.into_iter().flatten())
                 .collect::<Vec<_>>()
         )

@@ -10,7 +10,7 @@ use crate::settings::PROJECT_DIR;
 use crate::textfile;
 
 /// The names of instructions; in each directory the first one that can be read counts.
-const NAMES: [&str; 5] = [
+pub(super) const NAMES: [&str; 5] = [
     "AGENTS.override.md",
     "AGENTS.md",
     "AGENTS.MD",
@@ -101,6 +101,14 @@ impl Worktree {
     }
 }
 
+/// The files that replace or extend the prompt.
+pub(super) const PROMPTS: [&str; 2] = ["SYSTEM.md", "APPEND_SYSTEM.md"];
+
+/// Where a project has its own.
+pub(super) fn project_dir(cwd: &Path) -> PathBuf {
+    cwd.join(PROJECT_DIR)
+}
+
 /// What replaces the introduction of the prompt, and what is added to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PromptFiles {
@@ -114,11 +122,11 @@ impl PromptFiles {
     /// Reads those of the user, or in their place those of a trusted project.
     #[must_use]
     pub fn read(agent_dir: &Path, trusted: Option<&Path>, problems: &mut Vec<String>) -> Self {
-        let project = trusted.map(|cwd| cwd.join(PROJECT_DIR));
+        let project = trusted.map(project_dir);
         let folders: Vec<&Path> = project.as_deref().into_iter().chain([agent_dir]).collect();
         Self {
-            custom: first("SYSTEM.md", &folders, problems),
-            addendum: first("APPEND_SYSTEM.md", &folders, problems),
+            custom: first(PROMPTS[0], &folders, problems),
+            addendum: first(PROMPTS[1], &folders, problems),
         }
     }
 }

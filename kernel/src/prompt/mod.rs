@@ -6,6 +6,7 @@ mod edits;
 mod files;
 mod inputs;
 mod sections;
+mod source;
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ pub use edits::PromptEdits;
 pub use files::{PromptFiles, context_files};
 pub use inputs::{ContextFile, PromptInputs, SkillInput};
 pub use sections::{rendered, sections};
+pub use source::PromptSource;
 
 /// The prompt and tool state that a transcript adds up to (M9). Fed message by message.
 #[derive(Debug, Clone, Default)]
@@ -76,7 +78,7 @@ impl PromptState {
 }
 
 /// What the prompt is built from.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct PromptOptions {
     /// Replaces the built-in introduction; tools, rules and docs are left out then (M13).
     pub custom: Option<String>,

@@ -14,10 +14,11 @@ mod prepare;
 mod report;
 mod sessions;
 mod standing;
+mod texts;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use pliant_sdk::event::{SourceChange, SourceOutcome};
@@ -30,6 +31,7 @@ pub use loader::{Broken, Candidate, Findings, LoadFailure, Loader};
 pub use report::Report;
 pub use sessions::{Hold, OpenSession};
 pub use standing::{Standing, is_much};
+pub use texts::{Reread, Texts};
 
 use hand_over::{HandedOver, hand_over};
 use loaded::{Loaded, plan};
@@ -51,12 +53,24 @@ impl Scope {
     fn is_everything(&self) -> bool {
         matches!(self, Self::Everything)
     }
+
+    /// The same, and whatever else is not as it was.
+    fn with_everything_that_changed(self) -> Self {
+        match self {
+            Self::Everything => Self::Everything,
+            // Every path lies below nothing.
+            Self::Changed(_) => Self::Changed(vec![PathBuf::new()]),
+        }
+    }
 }
 
 /// Keeps the registry as the files are.
 pub struct Reloader {
     registry: Arc<Registry>,
     loaders: Mutex<Vec<Arc<dyn Loader>>>,
+    texts: Mutex<Vec<Arc<dyn Texts>>>,
+    /// Told when there are other places to watch.
+    moved: tokio::sync::Notify,
     sessions: Sessions,
     memory: Option<Memory>,
     /// Reloads of one source within ten seconds that nobody asked for, at most.
@@ -83,6 +97,8 @@ impl Reloader {
         Self {
             registry,
             loaders: Mutex::default(),
+            texts: Mutex::default(),
+            moved: tokio::sync::Notify::default(),
             sessions: Sessions::default(),
             memory: None,
             most_reloads: 5,
@@ -114,6 +130,7 @@ impl Reloader {
     /// Takes note of a session, for as long as there is one.
     pub fn open(&self, session: Weak<dyn OpenSession>) {
         self.sessions.add(session);
+        self.moved.notify_one();
         self.remember();
     }
 
@@ -221,21 +238,33 @@ impl Reloader {
     }
 
     fn add(&self, loader: Arc<dyn Loader>) -> usize {
-        let mut loaders = self.loaders.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loaders = locked(&self.loaders);
         loaders.push(loader);
         loaders.len() - 1
     }
 
     fn loaders(&self) -> Vec<Arc<dyn Loader>> {
-        let loaders = self.loaders.lock();
-        loaders.unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.loaders).clone()
     }
 
     /// Where changes of sources are seen.
     #[must_use]
     pub fn places(&self) -> Vec<Place> {
-        let loaders = self.loaders();
-        loaders.iter().flat_map(|loader| loader.places()).collect()
+        let (loaders, texts, sessions) = (self.loaders(), self.all_texts(), self.sessions.all());
+        let of_loaders = loaders.iter().flat_map(|loader| loader.places());
+        let of_texts = texts.iter().flat_map(|texts| texts.places());
+        let of_sessions = sessions.iter().flat_map(|session| session.places());
+        of_loaders.chain(of_texts).chain(of_sessions).collect()
+    }
+
+    /// Waits until there may be other places: a session has begun, or the settings name others.
+    pub async fn moved(&self) {
+        self.moved.notified().await;
+    }
+
+    /// Says that there may be other places.
+    pub fn look_again(&self) {
+        self.moved.notify_one();
     }
 
     /// The files that are known, as they were when they were loaded or could not be.
@@ -294,6 +323,12 @@ impl Reloader {
         let mut report = Report::default();
         let mut prepared = Vec::new();
         let mut gone = Vec::new();
+        let texts = self.read_texts(&scope).await;
+        report.changes.extend(texts.changes);
+        let scope = match texts.moved {
+            true => scope.with_everything_that_changed(),
+            false => scope,
+        };
         for (number, loader) in self.loaders().into_iter().enumerate() {
             let findings = look(&loader).await;
             let plan = plan(&loaded, number, findings);
@@ -316,6 +351,9 @@ impl Reloader {
         let advice = standing::advice(&loaded, copies);
         self.show(&loaded);
         drop(loaded);
+        if texts.moved {
+            self.look_again();
+        }
         if let Some(message) = advice {
             self.say(Event::Notice { message }).await;
         }
@@ -437,6 +475,10 @@ fn stood_in_for(new: Prepared) -> Loaded {
     known.stamp = new.stamp;
     known.failed = new.digest;
     known
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Notes that it serves, and says so.

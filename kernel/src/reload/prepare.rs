@@ -58,7 +58,9 @@ impl Task<'_> {
         match self.scope {
             Scope::Everything => true,
             Scope::Changed(paths) => {
-                path.is_some_and(|path| paths.iter().any(|changed| path.starts_with(changed)))
+                // What has no file is reached by what reaches everything.
+                let path = path.unwrap_or(Path::new(""));
+                paths.iter().any(|changed| path.starts_with(changed))
             }
         }
     }

@@ -3,8 +3,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use pliant_sdk::event::SourceChange;
 use pliant_sdk::host::BoxFuture;
 use pliant_sdk::{Error, Event};
+
+use crate::watch::Place;
 
 /// Keeps a session where it is; it goes on when this is dropped.
 pub type Hold = Box<dyn Send>;
@@ -29,6 +32,13 @@ pub trait OpenSession: Send + Sync {
     /// Tells the handlers of these sources that they begin here (`session_start`), and takes note of
     /// the tools there are now.
     fn tell_start(self: Arc<Self>, sources: Vec<String>) -> BoxFuture<'static, ()>;
+
+    /// Where changes of the texts are seen that the session's prompt is made of.
+    fn places(&self) -> Vec<Place>;
+
+    /// Reads these texts anew, for its next request, and answers what has changed by it. May wait for
+    /// the disk.
+    fn reread(&self) -> Vec<SourceChange>;
 
     /// Says something to the subscribers.
     fn say(&self, event: Event) -> BoxFuture<'_, ()>;

@@ -12,26 +12,31 @@ mod extensions;
 mod skills;
 mod templates;
 
+mod live;
+mod watched;
+
 mod arguments;
 mod block;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::settings::ResourceList;
+use crate::settings::{ResourceList, Scope};
 
 pub use arguments::{split_arguments, substitute};
 pub use block::SkillBlock;
 pub use extensions::extension_files;
 pub use frontmatter::{Document, DocumentError};
+pub use live::{LiveResources, Reread};
 pub use skills::Skill;
 pub use templates::Template;
 
-use places::{Wanted, places};
+use places::{places, skills_wanted, templates_wanted};
 
 /// Which resources are wanted beside those that are found.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct ResourceOptions {
     /// Skills named on the command line: files or folders.
     pub skills: Vec<PathBuf>,
@@ -51,6 +56,26 @@ pub struct ResourceOptions {
     pub skill_lists: Vec<ResourceList>,
     /// What the settings list of prompt templates.
     pub template_lists: Vec<ResourceList>,
+    /// The folder of those that ship, if there is one.
+    pub shipped: Option<PathBuf>,
+    /// Whether one that ships is switched off, by its kind and name.
+    pub shipped_off: Option<IsOff>,
+}
+
+/// Answers whether something is switched off: `skills` or `prompts`, and its name.
+pub type IsOff = Arc<dyn Fn(&str, &str) -> bool + Send + Sync>;
+
+impl std::fmt::Debug for ResourceOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ResourceOptions")
+    }
+}
+
+impl ResourceOptions {
+    fn wants(&self, kind: &str, scope: Scope, name: &str) -> bool {
+        let is_off = self.shipped_off.as_ref();
+        scope != Scope::Shipped || is_off.is_none_or(|is_off| !is_off(kind, name))
+    }
 }
 
 /// What is there.
@@ -79,33 +104,39 @@ impl Resources {
         cwd: &Path,
     ) -> Result<(Self, Vec<String>), MissingResource> {
         let mut warnings = Vec::new();
-        let skills = Wanted {
-            kind: "a skill",
-            folder: "skills",
-            named: &options.skills,
-            only_named: options.no_skills,
-            lists: &options.skill_lists,
-            shared: true,
-        };
-        let skills = places(&skills, options, agent_dir, cwd, &mut warnings)?;
-        let skills = skills::find(&skills, &mut warnings);
-        let templates = Wanted {
-            kind: "a prompt template",
-            folder: "prompts",
-            named: &options.templates,
-            only_named: options.no_templates,
-            lists: &options.template_lists,
-            shared: false,
-        };
-        let templates = places(&templates, options, agent_dir, cwd, &mut warnings)?;
-        let templates = templates::find(&templates, &mut warnings);
+        let skills = places(
+            &skills_wanted(options),
+            options,
+            agent_dir,
+            cwd,
+            &mut warnings,
+        )?;
+        let mut skills = skills::find(&skills, &mut warnings);
+        skills.retain(|skill| options.wants("skills", skill.scope, &skill.name));
+        let templates = places(
+            &templates_wanted(options),
+            options,
+            agent_dir,
+            cwd,
+            &mut warnings,
+        )?;
+        let mut templates = templates::find(&templates, &mut warnings);
+        templates.retain(|one| options.wants("prompts", one.scope, &one.name));
         let resources = Self {
-            skills: first_of_each("skill", skills, &mut warnings, |skill| {
-                (&skill.name, &skill.file)
-            }),
-            templates: first_of_each("prompt template", templates, &mut warnings, |template| {
-                (&template.name, &template.file)
-            }),
+            skills: first_of_each(
+                "skill",
+                skills,
+                &mut warnings,
+                |skill| skill.scope == Scope::Shipped,
+                |skill| (&skill.name, &skill.file),
+            ),
+            templates: first_of_each(
+                "prompt template",
+                templates,
+                &mut warnings,
+                |template| template.scope == Scope::Shipped,
+                |template| (&template.name, &template.file),
+            ),
         };
         Ok((resources, warnings))
     }
@@ -140,12 +171,15 @@ fn first_of_each<T>(
     kind: &str,
     all: Vec<T>,
     warnings: &mut Vec<String>,
+    is_shipped: impl Fn(&T) -> bool,
     key: impl Fn(&T) -> (&String, &PathBuf),
 ) -> Vec<T> {
     let mut kept: Vec<T> = Vec::with_capacity(all.len());
     for one in all {
         let (name, file) = key(&one);
         match kept.iter().map(&key).find(|(other, _)| *other == name) {
+            // What ships is there to be replaced.
+            Some(_) if is_shipped(&one) => {}
             Some((_, winner)) => warnings.push(format!(
                 "The {kind} \"{name}\" of {} is not used, because {} has the same name and comes first.",
                 file.display(),
@@ -166,7 +200,6 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::settings::Scope;
 
     struct Home {
         dir: tempfile::TempDir,

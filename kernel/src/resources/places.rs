@@ -55,6 +55,30 @@ pub(super) struct Wanted<'a> {
     pub(super) shared: bool,
 }
 
+/// Skills.
+pub(super) fn skills_wanted(options: &ResourceOptions) -> Wanted<'_> {
+    Wanted {
+        kind: "a skill",
+        folder: "skills",
+        named: &options.skills,
+        only_named: options.no_skills,
+        lists: &options.skill_lists,
+        shared: true,
+    }
+}
+
+/// Prompt templates.
+pub(super) fn templates_wanted(options: &ResourceOptions) -> Wanted<'_> {
+    Wanted {
+        kind: "a prompt template",
+        folder: "prompts",
+        named: &options.templates,
+        only_named: options.no_templates,
+        lists: &options.template_lists,
+        shared: false,
+    }
+}
+
 /// All places. Listed ones that are not there are told.
 pub(super) fn places(
     wanted: &Wanted<'_>,
@@ -80,6 +104,11 @@ pub(super) fn places(
         let list = wanted.lists.iter().find(|list| list.scope == scope);
         all.extend(with_list(wanted.kind, list, found, warnings));
     }
+    let shipped = options
+        .shipped
+        .as_ref()
+        .map(|folder| folder.join(wanted.folder));
+    let shipped = shipped.map(|folder| Place::found(folder, Scope::Shipped));
     if !options.no_pi {
         let of_project = options.project.then(|| (cwd.join(".pi"), Scope::Project));
         let of_user = options.home.as_ref();
@@ -87,6 +116,7 @@ pub(super) fn places(
         let of_pi = of_project.into_iter().chain(of_user);
         all.extend(of_pi.map(|(dir, scope)| Place::found(dir.join(wanted.folder), scope)));
     }
+    all.extend(shipped);
     Ok(all)
 }
 

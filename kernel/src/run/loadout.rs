@@ -133,7 +133,7 @@ impl Loadout {
         self.parts.snapshot.number()
     }
 
-    /// Whether the tools are still those; the prompt options of a session do not change.
+    /// Whether the tools are still those; other texts of the prompt count as a change of them.
     #[must_use]
     pub fn is_current(&self, snapshot: &Snapshot, revision: u64) -> bool {
         self.number() == snapshot.number() && self.parts.tools.revision == revision

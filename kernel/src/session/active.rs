@@ -163,6 +163,11 @@ impl ActiveTools {
         self.selection.wants(name)
     }
 
+    /// Something that goes with the tools is another now, so what was made with them is made anew.
+    pub(super) fn count_change(&mut self) {
+        self.revision += 1;
+    }
+
     /// Counts the changes.
     pub(super) fn revision(&self) -> u64 {
         self.revision

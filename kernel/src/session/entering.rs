@@ -331,10 +331,11 @@ impl Session {
         let lend = |scope| Scoped { shared, scope };
         let lender = lend(CallScope::Input { depth });
         let cancel = lock(&shared.abort).clone();
+        let prompt = shared.prompt.now();
         let scene = Scene {
             command_lender: &lend(CallScope::Command),
             snapshot: &snapshot,
-            resources: &shared.prompt.resources,
+            resources: &prompt.resources,
             callers: Callers::new(&lender, shared.patience(cancel)),
             run_active: &|| self.is_running(),
             readiness: &|| self.readiness(),

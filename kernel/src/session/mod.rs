@@ -15,6 +15,7 @@ mod model;
 mod name;
 mod navigate;
 mod outbox;
+mod prompt_texts;
 mod queue;
 mod queueing;
 mod reading;
@@ -29,6 +30,8 @@ mod stats;
 mod system_prompt;
 mod tools;
 mod usage;
+
+pub(crate) use services::service_names;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,13 +50,13 @@ use crate::host::actions::{Actions, Asker, CallScope};
 use crate::host::ui::HostUi;
 use crate::models::{Catalog, ModelClient};
 use crate::pipeline::{Prompt, PromptError};
-use crate::prompt::{PromptEdits, PromptOptions};
+use crate::prompt::{PromptEdits, PromptSource};
 use crate::registry::{
     Callers, Dispatcher, Grace, HandlerFailure, HookPoint, Patience, Registry, Source,
 };
 use crate::reload::Reloader;
 use crate::run::Assembly;
-use crate::settings::Settings;
+use crate::settings::LiveSettings;
 use crate::tree::{Header, SessionTree};
 
 pub use bash::BashOptions;
@@ -83,7 +86,7 @@ pub struct Equipment {
     /// Asks models.
     pub client: Arc<ModelClient>,
     /// The settings in force.
-    pub settings: Arc<Settings>,
+    pub settings: Arc<LiveSettings>,
     /// What the front end shows for plugins.
     pub ui: Arc<dyn HostUi>,
     /// Loads what is registered anew.
@@ -115,8 +118,8 @@ pub struct SessionStart {
     pub scope: Vec<String>,
     /// Which tools.
     pub tools: ToolSelection,
-    /// What the system prompt is built from.
-    pub prompt: PromptOptions,
+    /// What the system prompt is read from.
+    pub prompt: PromptSource,
     /// `startup`, `resume`, … for `session_start` handlers.
     pub reason: &'static str,
     /// The session that it takes the place of.
@@ -198,7 +201,7 @@ struct Shared {
     subscribers: Subscribers,
     reports: Mutex<Vec<HandlerFailure>>,
     scope: Vec<String>,
-    prompt: PromptOptions,
+    prompt: prompt_texts::PromptTexts,
     notices: Vec<String>,
     cwd: PathBuf,
 }
@@ -223,14 +226,16 @@ impl Session {
             prompt,
             reason,
             previous_file,
-            notices,
+            mut notices,
         } = start;
+        let prompt = prompt_texts::PromptTexts::read(prompt, &mut notices);
         let level = model
             .as_ref()
             .map_or(ThinkingLevel::Off, |model| model.clamp_level(level));
         recall::record_start(&mut tree, model.as_ref(), level)?;
-        let used = equipment.settings.used();
-        let mode = |queue: Delivery| equipment.settings.queue_mode(queue.setting());
+        let settings = equipment.settings.now();
+        let used = settings.used();
+        let mode = |queue: Delivery| settings.queue_mode(queue.setting());
         let modes = (mode(Delivery::Steer), mode(Delivery::FollowUp));
         let shared = Shared {
             tree: Mutex::new(tree),
@@ -463,7 +468,7 @@ impl Shared {
     }
 
     fn patience(&self, cancel: CancellationToken) -> Patience {
-        let limit = self.equipment.settings.handler_limit();
+        let limit = self.equipment.settings.now().handler_limit();
         Patience::new(cancel, limit, self.grace.clone())
     }
 

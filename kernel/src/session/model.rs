@@ -237,7 +237,7 @@ impl Session {
     }
 
     async fn keep_as_default(&self, kept: Vec<(&'static str, Value)>) -> Result<(), Error> {
-        if self.0.equipment.settings.path().is_none() {
+        if self.0.equipment.settings.now().path().is_none() {
             return Err(Error::failed(
                 "The choice holds in this session only, because there is no settings file.",
             ));
@@ -250,7 +250,11 @@ impl Shared {
     /// V4.
     fn level_for(&self, model: &Model, explicit: Option<ThinkingLevel>) -> ThinkingLevel {
         let state = lock(&self.state);
-        let of_model = self.equipment.settings.model_level(&model.reference());
+        let of_model = self
+            .equipment
+            .settings
+            .now()
+            .model_level(&model.reference());
         explicit
             .or(of_model)
             .or(state.default_level)

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pliant_sdk::error::code;
+use pliant_sdk::event::SourceChange;
 use pliant_sdk::host::BoxFuture;
 use pliant_sdk::{Error, Event};
 use serde_json::json;
@@ -11,6 +12,7 @@ use super::claim::Standing;
 use super::{Session, Shared, lock};
 use crate::registry::HookPoint;
 use crate::reload::{Hold, OpenSession, Report};
+use crate::watch::Place;
 
 impl Session {
     /// Loads every plugin and script anew, as they are now. What cannot be loaded is in the report, and
@@ -68,6 +70,19 @@ impl OpenSession for Shared {
             let told = Session(self).tell_sources(HookPoint::SessionStart, sources);
             told.await;
         })
+    }
+
+    fn places(&self) -> Vec<Place> {
+        self.prompt.places()
+    }
+
+    fn reread(&self) -> Vec<SourceChange> {
+        let (is_other, changes) = self.prompt.reread();
+        if is_other {
+            // The next request is made with another loadout, which has the new texts.
+            lock(&self.state).tools.count_change();
+        }
+        changes
     }
 
     fn say(&self, event: Event) -> BoxFuture<'_, ()> {

@@ -24,6 +24,7 @@ impl Session {
         self.0
             .equipment
             .settings
+            .now()
             .is_on(AUTO_COMPACTION)
             .unwrap_or(true)
     }
@@ -73,7 +74,7 @@ impl Session {
         &self,
         changes: Vec<(&'static str, Value)>,
     ) -> Result<(), Error> {
-        let settings = std::sync::Arc::clone(&self.0.equipment.settings);
+        let settings = self.0.equipment.settings.now();
         let written = tokio::task::spawn_blocking(move || settings.change(&changes)).await;
         written.unwrap_or_else(|error| Err(Error::failed(error.to_string())))
     }

@@ -2,7 +2,7 @@
 //! written to the user's file for later ones.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pliant_sdk::Error;
 use serde_json::Value;
@@ -12,11 +12,15 @@ use super::{QueueMode, Settings, write_settings};
 /// Keys that were changed since the start.
 pub(super) type Changed = Arc<Mutex<HashMap<String, Value>>>;
 
+pub(super) fn lock(changed: &Changed) -> MutexGuard<'_, HashMap<String, Value>> {
+    changed.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Settings {
     /// A value by its dotted key, as it was changed last; null when unset.
     #[must_use]
     pub fn current(&self, key: &str) -> Value {
-        let changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = lock(&self.changed);
         changed.get(key).unwrap_or_else(|| self.get(key)).clone()
     }
 
@@ -40,7 +44,7 @@ impl Settings {
     /// When the file cannot be changed; the changes hold in this program all the same.
     pub fn change(&self, changes: &[(&str, Value)]) -> Result<(), Error> {
         {
-            let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut changed = lock(&self.changed);
             changed.extend(
                 changes
                     .iter()

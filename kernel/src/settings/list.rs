@@ -15,6 +15,8 @@ pub enum Scope {
     User,
     /// The project.
     Project,
+    /// It ships with pliant.
+    Shipped,
 }
 
 /// What one file's list of one kind says.
@@ -52,6 +54,8 @@ impl ResourceList {
         for entry in entries {
             match entry.as_bytes().first() {
                 None => {}
+                // These are about what ships.
+                Some(b'+' | b'-') if entry[1..].starts_with(super::BUILTIN) => {}
                 // A pattern that is none matches nothing.
                 Some(b'!') => drop(excluded.add_line(None, &entry[1..])),
                 Some(b'+') => kept.push(absolute(&entry[1..])),

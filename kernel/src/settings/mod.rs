@@ -8,6 +8,7 @@ mod used;
 
 mod known;
 mod list;
+mod live;
 mod merge;
 
 mod change;
@@ -23,6 +24,7 @@ use serde_json::{Map, Value};
 use crate::jsonfile;
 
 pub use list::{Patterns, ResourceList, Scope};
+pub use live::LiveSettings;
 pub use used::{ProjectTrust, QueueMode, Used};
 pub use write::write_settings;
 
@@ -31,7 +33,10 @@ use change::Changed;
 /// The folder of a project's own files, in its working directory.
 pub const PROJECT_DIR: &str = ".pliant";
 
-const FILE: &str = "settings.json";
+/// What entries about extensions that ship begin with, after their sign.
+pub(crate) const BUILTIN: &str = "builtin:";
+
+pub(crate) const FILE: &str = "settings.json";
 
 /// The settings in force. Unknown keys stay reachable through [`Settings::get`].
 #[derive(Debug, Clone, Default)]
@@ -116,6 +121,29 @@ impl Settings {
         [of_project, of_user].into_iter().filter_map(list).collect()
     }
 
+    /// Whether the lists of a kind (`extensions`, `skills`, `prompts`) switch one on or off that ships,
+    /// by entries like `+builtin:guide` and `-builtin:guide`; the project's word counts before the
+    /// user's (`resources.md` §2).
+    #[must_use]
+    pub fn ships(&self, kind: &str, name: &str) -> Option<bool> {
+        let said = |entries: Option<&Value>| {
+            let entries = Vec::<String>::deserialize(entries?).ok()?;
+            let mut entries = entries.iter().rev();
+            entries.find_map(|entry| {
+                let of_it = |sign: char| {
+                    let entry = entry.strip_prefix(sign)?;
+                    entry.strip_prefix(BUILTIN).filter(|of| *of == name)
+                };
+                match (of_it('+'), of_it('-')) {
+                    (Some(_), _) => Some(true),
+                    (_, Some(_)) => Some(false),
+                    _ => None,
+                }
+            })
+        };
+        said(self.project.get(kind)).or_else(|| said(self.user.get(kind)))
+    }
+
     /// The user's file, which [`write_settings`] changes; `None` for settings as given.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
@@ -144,6 +172,12 @@ impl Settings {
             .try_fold(&self.written, |value, part| value.get(part))
             .or_else(|| self.written.get(key))
             .unwrap_or(&Value::Null)
+    }
+
+    /// Everything that is set, as it is merged from all files.
+    #[must_use]
+    pub fn written(&self) -> &Value {
+        &self.written
     }
 
     /// How many tokens a level may think with (`thinkingBudgets`), if the user says so.

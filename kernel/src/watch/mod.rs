@@ -65,7 +65,7 @@ impl Watcher {
         let outbox = messages.clone();
         let work = move || {
             let mut work = Work::new(pauses, outbox, Box::new(tell));
-            work.watch(places);
+            work.watch(places, HashMap::new());
             if let Some(known) = known {
                 work.compare(known);
             }
@@ -81,11 +81,12 @@ impl Watcher {
         Ok(Self { messages })
     }
 
-    /// Watches these places from now on, and no others. What changes in them after this returns is told.
-    pub fn watch(&self, places: Vec<Place>) {
+    /// Watches these places from now on, and no others. What changes in them after this returns is told,
+    /// and so is what is not as it is known here.
+    pub fn watch(&self, places: Vec<Place>, known: HashMap<PathBuf, Stamp>) {
         let (ready, is_ready) = std::sync::mpsc::sync_channel(1);
         // The thread ends with this value only.
-        let _ = self.messages.send(Message::Places(places, ready));
+        let _ = self.messages.send(Message::Places(places, known, ready));
         let _ = is_ready.recv();
     }
 }

@@ -1,6 +1,7 @@
 //! Real files, saved in the ways that editors and builds save them (`plugin-abi.md` §13: "save styles of
 //! section 10"). A test waits for what is told, never for time to pass.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
@@ -194,7 +195,7 @@ fn other_places_can_be_watched_later() {
         class: Class::Text,
         only: Only::All,
     };
-    folder._watcher.watch(vec![place]);
+    folder._watcher.watch(vec![place], HashMap::new());
     fs::write(folder.path("a"), "not watched any more").unwrap();
     fs::write(folder.path("other/b"), "b").unwrap();
     // The first may have been seen before the places changed.
@@ -234,5 +235,42 @@ fn what_changed_before_it_was_watched_is_told_where_it_was_known() {
         all.removed.extend(some.removed);
     }
     assert_eq!(all.changed, [path("a"), path("new")]);
+    assert_eq!(all.removed, [path("gone")]);
+}
+
+#[test]
+fn a_change_that_was_not_told_yet_is_told_although_other_places_are_watched_meanwhile() {
+    let dir = tempfile::tempdir().unwrap();
+    with_a(dir.path());
+    let path = |name: &str| dir.path().join("w").join(name);
+    fs::write(path("gone"), "one").unwrap();
+    let place = |name: &str| Place {
+        directory: dir.path().join(name),
+        recursive: false,
+        class: Class::Script,
+        only: Only::All,
+    };
+    let (tell, told) = channel();
+    let tell = move |what| drop(tell.send(what));
+    // What is not known when the watch starts counts as changed, and is told when it has been quiet.
+    let gone = [(path("gone"), Stamp::of(&path("gone")).unwrap())];
+    fs::remove_file(path("gone")).unwrap();
+    let watcher = Watcher::start(vec![place("w")], Some(gone.into()), PAUSES, tell).unwrap();
+    fs::create_dir(dir.path().join("other")).unwrap();
+    fs::write(dir.path().join("other/old"), "one").unwrap();
+    watcher.watch(vec![place("w"), place("other")], HashMap::new());
+    let mut all = Changes::default();
+    while all.changed.is_empty() || all.removed.is_empty() {
+        let Told::Changes(some) = told.recv_timeout(Duration::from_secs(20)).unwrap() else {
+            panic!("another word")
+        };
+        all.changed.extend(some.changed);
+        all.removed.extend(some.removed);
+    }
+    assert_eq!(
+        all.changed,
+        [path("a")],
+        "what a new place holds is no news"
+    );
     assert_eq!(all.removed, [path("gone")]);
 }

@@ -24,7 +24,7 @@ const HALF: Duration = Duration::from_secs(1);
 pub(super) enum Message {
     Event(notify::Result<Event>),
     /// The other end is told when they are watched.
-    Places(Vec<Place>, SyncSender<()>),
+    Places(Vec<Place>, HashMap<PathBuf, Stamp>, SyncSender<()>),
     Stop,
 }
 
@@ -74,20 +74,33 @@ impl Work {
         }
     }
 
-    /// Other places from now on. What they hold now is known and not told, unless it was known to be
-    /// otherwise before.
-    pub(super) fn watch(&mut self, places: Vec<Place>) {
-        self.places = places;
+    /// Other places from now on. What they hold now is known and not told, unless it was watched before
+    /// and is not as it was known: that change may not have been told yet.
+    pub(super) fn watch(&mut self, places: Vec<Place>, known: HashMap<PathBuf, Stamp>) {
+        let earlier = std::mem::replace(&mut self.places, places);
         self.follow();
-        let before = std::mem::take(&mut self.known);
-        self.known = self.places.iter().flat_map(scan).collect();
-        for (path, stamp) in before {
-            if let Some(now) = self.known.get_mut(&path)
-                && *now != stamp
-            {
-                *now = stamp;
-                self.mark(&path);
+        let mut before = std::mem::take(&mut self.known);
+        for (path, stamp) in known {
+            before.entry(path).or_insert(stamp);
+        }
+        let now: HashMap<PathBuf, Stamp> = self.places.iter().flat_map(scan).collect();
+        let takes = |places: &[Place], path: &Path| places.iter().any(|place| place.takes(path));
+        let mut changed = Vec::new();
+        for (path, stamp) in &now {
+            let is_news = !before.contains_key(path) && takes(&earlier, path);
+            match is_news {
+                true => changed.push(path.clone()),
+                false => drop(self.known.insert(path.clone(), *stamp)),
             }
+        }
+        for (path, stamp) in before {
+            if now.get(&path) != Some(&stamp) && takes(&self.places, &path) {
+                changed.push(path.clone());
+                self.known.insert(path, stamp);
+            }
+        }
+        for path in changed {
+            self.mark(&path);
         }
         self.follow();
     }
@@ -114,8 +127,8 @@ impl Work {
             };
             match message {
                 Ok(Message::Event(event)) => self.note(event),
-                Ok(Message::Places(places, ready)) => {
-                    self.watch(places);
+                Ok(Message::Places(places, known, ready)) => {
+                    self.watch(places, known);
                     // Who asked may have gone.
                     let _ = ready.send(());
                 }

@@ -39,13 +39,32 @@ pub mod abi {
 /// its code. A provider also names the environment variables that may hold its key. Handlers are
 /// listed as `hook "event_name"`. With `isolation: "process"` at the end the plugin wishes to run in a
 /// process of its own, where the user's setting `plugins.isolation` does not say otherwise.
+///
+/// Two more lines say what the plugin cannot do without, and a pliant that lacks it refuses the plugin in
+/// a sentence before any of its code runs: `needs: ["session.append"]` names host services,
+/// `kernel: "0.2"` the least version of pliant.
+///
+/// ```
+/// # use pliant_sdk::{Error, Host, Init, Plugin};
+/// # fn create(_: Host, _: Init) -> Result<Plugin, Error> { Ok(Plugin::new()) }
+/// pliant_sdk::export! {
+///     name: "notes",
+///     provides: {},
+///     create: create,
+///     isolation: "process",
+///     needs: ["state.get", "state.put"],
+///     kernel: "0.1",
+/// }
+/// ```
 #[macro_export]
 macro_rules! export {
     (
         name: $name:literal,
         provides: { $( $kind:ident $item:literal $(env $env:literal)* ),* $(,)? },
         create: $create:path
-        $(, isolation: $isolation:literal)? $(,)?
+        $(, isolation: $isolation:literal)?
+        $(, needs: [ $( $service:literal ),* $(,)? ])?
+        $(, kernel: $kernel:literal)? $(,)?
     ) => {
         // The only unsafe code of a plugin: two exported symbols and the promise that the header's
         // constructor answers the module type it names.
@@ -54,6 +73,8 @@ macro_rules! export {
             const MANIFEST: &str = concat!(
                 "\"name\":\"", $name, "\",\"version\":\"", env!("CARGO_PKG_VERSION"), "\",",
                 $( "\"isolation\":\"", $isolation, "\",", )?
+                $( "\"needs\":[", $( "\"", $service, "\",", )* "null],", )?
+                $( "\"kernel\":\"", $kernel, "\",", )?
                 "\"provides\":[",
                 $( "{\"kind\":\"", stringify!($kind), "\",\"name\":\"", $item, "\",\"env\":[",
                    $( "\"", $env, "\",", )* "null]},", )* "null]"

@@ -6,11 +6,14 @@ use std::sync::Arc;
 
 use pliant_sdk::error::code;
 use pliant_sdk::ui::{UiInfo, UiMode};
-use rhai::{Dynamic, Engine, EvalAltResult};
+use rhai::{Dynamic, Engine, EvalAltResult, Map};
+use serde_json::json;
 
+use super::ask::ask_if_there;
 use super::ui::Ui;
 use crate::call::{Call, ScriptResult, throw};
 use crate::contribution;
+use crate::convert;
 
 /// One call as its handler sees it. Kept beyond the call, it refuses to work.
 #[derive(Clone)]
@@ -29,18 +32,25 @@ impl Ctx {
         }
     }
 
-    pub(super) fn call(&self) -> &Call {
+    pub(super) fn call(&self) -> &Arc<Call> {
         &self.call
     }
 
-    /// Where the call does not say, the directory pliant was started in, which is the session's.
-    fn cwd(&self) -> String {
-        match &self.cwd {
-            Some(cwd) => cwd.to_string(),
+    /// Where the call does not say, the session does; without one it is where pliant was started.
+    fn cwd(&self) -> ScriptResult<String> {
+        if let Some(cwd) = &self.cwd {
+            return Ok(cwd.to_string());
+        }
+        let info = ask_if_there(&self.call, "session.read", &json!({"what": "info"}))?;
+        let of_session = info
+            .try_cast::<Map>()
+            .and_then(|info| info.get("cwd").cloned());
+        Ok(match of_session {
+            Some(cwd) => convert::display(&cwd),
             None => std::env::current_dir()
                 .as_deref()
                 .map_or_else(|_| String::new(), |path: &Path| path.display().to_string()),
-        }
+        })
     }
 
     /// How the session is shown; where there is none, nobody is shown anything.

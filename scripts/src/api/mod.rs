@@ -5,6 +5,10 @@
 //! failure is thrown as `#{code, message, details}`. Functions that wait stop when nobody waits for
 //! the script any more.
 
+mod ask;
+mod bus;
+mod catalog;
+mod control;
 mod ctx;
 mod exec;
 mod files;
@@ -12,12 +16,18 @@ mod flag;
 mod http;
 mod json;
 mod log;
+mod messages;
 mod model;
+mod naming;
 mod provider;
 mod register;
+mod session;
+mod shell;
 mod state;
 mod text;
 mod time;
+mod timer;
+mod tools;
 mod ui;
 
 use rhai::{Dynamic, Engine, Map};
@@ -30,20 +40,29 @@ use crate::call::{ScriptResult, fail};
 use crate::convert;
 use crate::engine::MAX_STRING;
 
-const GROUPS: [fn(&mut Engine); 14] = [
+const GROUPS: &[fn(&mut Engine)] = &[
     register::install,
     ctx::install,
+    session::install,
+    control::install,
+    ui::install,
+    messages::install,
+    naming::install,
+    tools::install,
+    model::install,
+    bus::install,
+    catalog::install,
     flag::install,
     state::install,
-    ui::install,
     provider::install,
-    model::install,
     exec::install,
     http::install,
     files::install,
     json::install,
     text::install,
+    shell::install,
     time::install,
+    timer::install,
     log::install,
 ];
 

@@ -82,22 +82,30 @@ fn plain(error: &rhai::EvalAltResult) -> String {
 
 /// Answers a function that ends the subscription.
 fn on(event: &str, handle: FnPtr) -> ScriptResult<FnPtr> {
+    listen(event, handle)
+}
+
+/// The same for whatever is heard of by a handler of that name.
+pub(super) fn listen(event: &str, handle: FnPtr) -> ScriptResult<FnPtr> {
     let listening: Listening = Arc::new(AtomicBool::new(true));
     let fields = Map::from([
         ("handle".into(), Dynamic::from(handle)),
         ("listening".into(), Dynamic::from(Arc::clone(&listening))),
     ]);
     register("on", declare::hook, event, fields)?;
-    unsubscribe(listening)
+    function("unsubscribe", move || {
+        listening.store(false, Ordering::Relaxed)
+    })
 }
 
+/// A function of the host as a value, called as `f.call()`.
 #[expect(
     deprecated,
     reason = "Rhai marks what may still change its signature this way; see its documentation"
 )]
-fn unsubscribe(listening: Listening) -> ScriptResult<FnPtr> {
-    FnPtr::from_fn("unsubscribe", move |_, _| {
-        listening.store(false, Ordering::Relaxed);
+pub(super) fn function(name: &str, act: impl Fn() + Send + Sync + 'static) -> ScriptResult<FnPtr> {
+    FnPtr::from_fn(name, move |_, _| {
+        act();
         Ok(Dynamic::UNIT)
     })
 }

@@ -1,4 +1,7 @@
-//! `sleep(seconds)`, in place of Rhai's, which ignores that nobody waits any more.
+//! `sleep(seconds)`, in place of Rhai's, which ignores that nobody waits any more, and `now_ms()`, the
+//! time since 1970 in milliseconds, as messages have it.
+
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use pliant_sdk::Error;
 use rhai::{Engine, FLOAT, INT};
@@ -8,6 +11,11 @@ use crate::call::{Call, ScriptResult, fail};
 const MS_PER_SECOND: f64 = 1_000.0;
 
 pub(super) fn install(engine: &mut Engine) {
+    engine.register_fn("now_ms", || -> INT {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let ms = since.unwrap_or_default().as_millis();
+        INT::try_from(ms).unwrap_or(INT::MAX)
+    });
     engine.register_fn("sleep", |seconds: INT| {
         sleep(u64::try_from(seconds).unwrap_or(0).saturating_mul(1_000))
     });

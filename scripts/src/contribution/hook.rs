@@ -81,8 +81,14 @@ impl Handler for Hook {
         }
         let mut argument = convert::from_json(payload)?;
         add_alias(&mut argument);
-        let cwd = text(&argument, "cwd");
-        let ctx = running.ctx(&text(&argument, "toolCallId"), Some(&cwd));
+        // What comes over the bus is anybody's, so its fields say nothing of the call.
+        let ctx = match event {
+            "bus" => running.ctx("", None),
+            _ => {
+                let cwd = text(&argument, "cwd");
+                running.ctx(&text(&argument, "toolCallId"), Some(&cwd))
+            }
+        };
         let field = EDITABLE
             .iter()
             .find(|(name, _)| *name == event)

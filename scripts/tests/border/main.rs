@@ -16,4 +16,7 @@ mod loading;
 mod models;
 mod providers;
 mod services;
+mod session;
+mod shipped;
+mod timers;
 mod tools;

@@ -286,7 +286,15 @@ fn what_can_be_called_by_a_slash_is_listed_with_where_it_comes_from() {
         "register_command(\"xc\", #{ description: \"cmd\", run: |args, ctx| () });",
     );
     let mut rpc = home.rpc();
-    let commands = rpc.ok(json!({"type": "get_commands"}))["commands"].take();
+    let mut commands = rpc.ok(json!({"type": "get_commands"}))["commands"].take();
+    // What ships comes behind the user's own.
+    let all = commands.as_array_mut().expect("a list");
+    let shipped = all.extract_if(.., |one| one["sourceInfo"]["source"] == "builtin");
+    let shipped: Vec<String> = shipped.map(|one| one["name"].to_string()).collect();
+    assert!(
+        shipped.contains(&"\"skill:write-extension\"".to_owned()),
+        "{shipped:?}"
+    );
     let info = |file: &std::path::Path| {
         json!({
             "path": file, "source": "auto", "scope": "user", "origin": "top-level", "baseDir": home.agent_dir(),

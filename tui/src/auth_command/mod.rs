@@ -2,11 +2,7 @@
 
 mod import_pi;
 
-use std::ffi::OsString;
-
 use clap::{Parser, Subcommand};
-
-use crate::args;
 
 /// Take over keys.
 #[derive(Parser)]
@@ -23,16 +19,6 @@ enum Command {
 }
 
 impl AuthCommand {
-    /// Reads the words, of which the first is its name. A mistake in them ends the process with status 1.
-    pub fn read(words: &[OsString]) -> Self {
-        Self::try_parse_from(words).unwrap_or_else(|error| args::end(&error))
-    }
-
-    /// What there is to choose, for completions.
-    pub fn definition() -> clap::Command {
-        <Self as clap::CommandFactory>::command()
-    }
-
     /// Runs it and answers the exit status.
     ///
     /// # Errors

@@ -8,13 +8,12 @@ mod lock;
 mod new;
 mod remove;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 use pliant_kernel::KernelOptions;
 
-use crate::{args, launch};
+use crate::launch;
 
 /// Make, check, list, install, remove and switch plugins.
 #[derive(Parser)]
@@ -37,16 +36,6 @@ enum Command {
 }
 
 impl PluginCommand {
-    /// Reads the words, of which the first is its name. A mistake in them ends the process with status 1.
-    pub fn read(words: &[OsString]) -> Self {
-        Self::try_parse_from(words).unwrap_or_else(|error| args::end(&error))
-    }
-
-    /// What there is to choose, for completions.
-    pub fn definition() -> clap::Command {
-        <Self as clap::CommandFactory>::command()
-    }
-
     /// Runs it and answers the exit status.
     ///
     /// # Errors

@@ -102,6 +102,15 @@ impl New {
     }
 }
 
+/// Words that no crate can be called.
+const KEYWORDS: [&str; 50] = [
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
+    "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",
+    "in", "let", "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref",
+    "return", "self", "static", "struct", "super", "trait", "true", "try", "type", "typeof",
+    "unsafe", "unsized", "use", "virtual", "where", "while",
+];
+
 /// What cargo takes for a package, and the kernel for a plugin.
 fn check_name(name: &str) -> anyhow::Result<()> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
@@ -110,6 +119,9 @@ fn check_name(name: &str) -> anyhow::Result<()> {
         bail!(
             "\"{name}\" cannot be the name of a plugin: it begins with a small letter and has small letters, digits, - and _."
         );
+    }
+    if KEYWORDS.contains(&name) {
+        bail!("\"{name}\" is a word of the Rust language. Choose another one.");
     }
     if ["test", "core", "std", "alloc", "pliant-sdk"].contains(&name) {
         bail!("\"{name}\" is the name of another crate. Choose another one.");

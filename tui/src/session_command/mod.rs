@@ -8,7 +8,6 @@ mod list;
 mod rm;
 mod show;
 
-use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
@@ -19,9 +18,9 @@ use pliant_kernel::environment::Environment;
 use pliant_kernel::settings::Settings;
 use pliant_kernel::tree::{Damage, iso_from_ms};
 
+use crate::launch;
 use crate::modes::unwritable;
 use crate::say::{self, printable};
-use crate::{args, launch};
 
 /// List, show, export, examine, import and delete stored sessions.
 #[derive(Parser)]
@@ -47,17 +46,6 @@ enum Command {
 }
 
 impl SessionCommand {
-    /// Reads the words of the command, the first of which is `session`. A mistake in them ends the
-    /// process with status 1.
-    pub fn read(words: &[OsString]) -> Self {
-        Self::try_parse_from(words).unwrap_or_else(|error| args::end(&error))
-    }
-
-    /// What there is to choose, for completions.
-    pub fn definition() -> clap::Command {
-        <Self as clap::CommandFactory>::command()
-    }
-
     /// Runs it and answers the exit status.
     ///
     /// # Errors

@@ -43,7 +43,7 @@ impl ModelHost for Arc<Shared> {
 
     /// `retry.provider.*` and the idle limit (`providers.md` §7.1, §7.5).
     fn stream_options(&self) -> StreamOptions {
-        let settings = &self.equipment.settings;
+        let settings = self.equipment.settings.now();
         let environment = self.equipment.host.environment();
         let retry = |key: &str| settings.count(&format!("retry.provider.{key}"));
         StreamOptions {
@@ -57,7 +57,7 @@ impl ModelHost for Arc<Shared> {
     }
 
     fn images_blocked(&self) -> bool {
-        let settings = &self.equipment.settings;
+        let settings = self.equipment.settings.now();
         settings
             .get("images.blockImages")
             .as_bool()
@@ -65,7 +65,7 @@ impl ModelHost for Arc<Shared> {
     }
 
     fn retry_policy(&self) -> RetryPolicy {
-        let settings = &self.equipment.settings;
+        let settings = self.equipment.settings.now();
         let count = |key: &str| settings.count(&format!("retry.{key}"));
         let default = RetryPolicy::default();
         RetryPolicy {
@@ -83,10 +83,13 @@ impl ModelHost for Arc<Shared> {
     }
 
     fn compaction_settings(&self, model: &Model) -> Result<CompactionSettings, Error> {
-        CompactionSettings::of(&self.equipment.settings, model)
+        CompactionSettings::of(&self.equipment.settings.now(), model)
     }
 
     fn branch_summary_reserve(&self) -> Option<u64> {
-        self.equipment.settings.count("branchSummary.reserveTokens")
+        self.equipment
+            .settings
+            .now()
+            .count("branchSummary.reserveTokens")
     }
 }

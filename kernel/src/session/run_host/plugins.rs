@@ -35,7 +35,11 @@ impl PluginHost for Arc<Shared> {
     }
 
     fn continuation_limit(&self) -> u64 {
-        let limit = self.equipment.settings.count("extensions.maxContinuations");
+        let limit = self
+            .equipment
+            .settings
+            .now()
+            .count("extensions.maxContinuations");
         limit.unwrap_or(25)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pliant_sdk::loadout::LoadoutChanges;
 use pliant_sdk::tool::ExecutionMode;
 
-use crate::prompt::PromptEdits;
+use crate::prompt::{PromptEdits, PromptOptions};
 use crate::registry::Snapshot;
 use crate::run::{Loadout, LoadoutParts, ToolHost, ToolServices};
 use crate::session::{Shared, lock};
@@ -13,7 +13,7 @@ use crate::session::{Shared, lock};
 impl ToolHost for Arc<Shared> {
     /// The setting `toolExecution`; any word but `sequential` is the default.
     fn execution_mode(&self) -> ExecutionMode {
-        match self.equipment.settings.get("toolExecution").as_str() {
+        match self.equipment.settings.now().get("toolExecution").as_str() {
             Some("sequential") => ExecutionMode::Sequential,
             _ => ExecutionMode::Parallel,
         }
@@ -45,8 +45,8 @@ impl ToolHost for Arc<Shared> {
                     tools: state.tools.of(snapshot),
                     services,
                     scene,
-                    prompt: self.prompt.clone(),
-                    prepare_limit: self.equipment.settings.handler_limit(),
+                    prompt: PromptOptions::clone(&self.prompt.now()),
+                    prepare_limit: self.equipment.settings.now().handler_limit(),
                 });
                 let changes = same_tools.and_then(|old| old.changes().cloned());
                 Arc::new(match changes {

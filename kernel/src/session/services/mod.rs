@@ -96,6 +96,12 @@ fn all() -> impl Iterator<Item = &'static Service> {
     GROUPS.iter().copied().flatten()
 }
 
+/// Names of all services of sessions.
+pub(crate) fn service_names() -> impl Iterator<Item = &'static str> {
+    let streams = STREAMS.iter().map(|service| service.name);
+    all().map(|service| service.name).chain(streams)
+}
+
 impl Actions for Shared {
     fn cwd(&self) -> &Path {
         &self.cwd

@@ -10,6 +10,7 @@ mod answer;
 mod build;
 mod plugins;
 mod reload;
+mod scripts;
 mod stream;
 mod turns;
 mod version;
@@ -20,13 +21,14 @@ pub use build::build;
 type Case = fn(&Lab, &mut Table);
 
 /// Every case that is always measured, by name.
-pub const ALL: [(&str, Case); 6] = [
+pub const ALL: [(&str, Case); 7] = [
     ("version", version::version),
     ("answer", answer::answer),
     ("plugins", plugins::plugins),
     ("turns", turns::turns),
     ("stream", stream::stream),
     ("reload", reload::reload),
+    ("scripts", scripts::scripts),
 ];
 
 fn ms(time: Duration) -> f64 {

@@ -81,4 +81,6 @@ pliant_sdk::export! {
     name: "calls",
     provides: { tool "call" },
     create: create,
+    needs: ["tools.call"],
+    kernel: "0.1",
 }

@@ -1,0 +1,36 @@
+//! Where a change of a resource is seen: the folders and files in which resources are looked for, there
+//! or not.
+
+use std::path::Path;
+
+use super::ResourceOptions;
+use super::places::{places, skills_wanted, templates_wanted};
+use crate::watch::{Class, Only, Place};
+
+/// All of them.
+pub(super) fn places_of(options: &ResourceOptions, agent_dir: &Path, cwd: &Path) -> Vec<Place> {
+    let mut odd = Vec::new();
+    let mut all = Vec::new();
+    for (wanted, recursive) in [
+        (skills_wanted(options), true),
+        (templates_wanted(options), false),
+    ] {
+        // What is named and gone is told where it is read.
+        let found = places(&wanted, options, agent_dir, cwd, &mut odd).unwrap_or_default();
+        all.extend(found.into_iter().filter_map(|place| {
+            if place.path.is_file() {
+                return Place::file(&place.path, Class::Text);
+            }
+            Some(Place {
+                directory: place.path,
+                recursive,
+                class: Class::Text,
+                only: Only::Names {
+                    prefix: String::new(),
+                    suffix: ".md".to_owned(),
+                },
+            })
+        }));
+    }
+    all
+}

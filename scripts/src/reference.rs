@@ -1,0 +1,382 @@
+//! Everything that a script can call, in words: what `pliant script docs` prints. A test holds it against
+//! the functions that are really there.
+
+use std::fmt::Write;
+
+/// How it is written, and what it does.
+type Entry = (&'static str, &'static str);
+
+/// What can be called where, group by group.
+const REFERENCE: &[(&str, &[Entry])] = &[
+    (
+        "At the top level, while the script is loaded",
+        &[
+            (
+                "on(event, |event, ctx| …)",
+                "Hears of an event; what the closure answers decides. Answers a function that ends it: `off.call()`.",
+            ),
+            (
+                "register_tool(#{ name, description, parameters, execute: |args, ctx| … })",
+                "Gives the model a tool. `execute` answers a text, a map with `content`, or any value.",
+            ),
+            (
+                "register_command(name, #{ description, run: |args, ctx| …, complete: |prefix| … })",
+                "Gives the user a command, `/name`.",
+            ),
+            (
+                "register_flag(name, #{ kind, default_value, description })",
+                "Adds an option of the command line, `--name`; `kind` is `boolean` or `string`.",
+            ),
+            (
+                "register_provider(name, #{ baseUrl, api, apiKey, models, stream: |request, out| … })",
+                "Adds a service with models: one that speaks a known wire, or one that `stream` answers for.",
+            ),
+            (
+                "register_virtual_model(#{ provider, id, name, route: |request, ctx| … })",
+                "Adds a model whose requests `route` hands to another one.",
+            ),
+            (
+                "bus_on(channel, |data| …)",
+                "Hears what other extensions say on a channel. Answers a function that ends it.",
+            ),
+        ],
+    ),
+    (
+        "In handlers, tools and commands",
+        &[
+            (
+                "send_message(#{ customType, content, display, details }, #{ deliverAs, triggerTurn })",
+                "Adds a message of the extension to the conversation; `deliverAs` is `steer`, `followUp` or `nextTurn`.",
+            ),
+            (
+                "send_user_message(text, #{ deliverAs, expandPromptTemplates })",
+                "Says something as if the user had.",
+            ),
+            (
+                "append_entry(type, data)",
+                "Keeps something in the session's tree that no model reads. Answers its id.",
+            ),
+            (
+                "set_label(id, text)",
+                "Names a place in the tree; `()` takes the name away.",
+            ),
+            (
+                "set_session_name(text)",
+                "Names the session; `()` takes the name away.",
+            ),
+            (
+                "active_tools()",
+                "Names of the tools that the model is told of.",
+            ),
+            (
+                "set_active_tools([name, …])",
+                "Chooses them, from the next request on.",
+            ),
+            (
+                "all_tools()",
+                "All tools there are, with their declarations.",
+            ),
+            (
+                "set_model(\"provider/id\")",
+                "Chooses the model for this session; false when it has no key.",
+            ),
+            (
+                "set_thinking_level(level)",
+                "Chooses how long the model thinks, for this session.",
+            ),
+            ("models()", "All models there are."),
+            ("commands()", "Everything that can be called by a slash."),
+            (
+                "settings(key)",
+                "A setting by its key, `a.b`, or `()`; without a key all of them.",
+            ),
+            (
+                "flag(name)",
+                "What the user gave for a flag of this script.",
+            ),
+            (
+                "bus_emit(channel, data)",
+                "Says something to other extensions, and returns when all have heard it.",
+            ),
+            (
+                "state_get(key)",
+                "What was kept under a key, also by an earlier version or run; else `()`.",
+            ),
+            (
+                "state_put(key, value)",
+                "Keeps a value beyond reloads and the end of the process; `()` removes it.",
+            ),
+            (
+                "after(ms, || …)",
+                "Runs something once, later. Answers a function that stops it.",
+            ),
+            (
+                "every(ms, || …)",
+                "Runs something again and again. Answers a function that stops it.",
+            ),
+            (
+                "sleep(seconds)",
+                "Waits; ends at once when nobody waits for the script any more.",
+            ),
+            ("now_ms()", "Milliseconds since 1970."),
+        ],
+    ),
+    (
+        "Programs, services, files and texts",
+        &[
+            (
+                "exec(program, [argument, …], #{ cwd, timeout, env, stdin })",
+                "Runs a program, without a shell. Answers `#{ stdout, stderr, code, killed, truncated }`.",
+            ),
+            (
+                "http(#{ url, method, headers, body, timeout_ms })",
+                "Makes a request. Answers `#{ status, headers, body }`.",
+            ),
+            (
+                "http_all([#{ url, … }, …])",
+                "Makes several at once; answers in their order, failures among them.",
+            ),
+            ("read_file(path)", "The text of a file."),
+            (
+                "list_dir(path)",
+                "What a folder holds: `#{ name, kind }`, sorted.",
+            ),
+            (
+                "shell_commands(text)",
+                "Which simple commands a line of shell runs: `#{ commands, unknown }`. Runs nothing.",
+            ),
+            ("json_parse(text)", "A value from JSON."),
+            ("json_stringify(value)", "JSON from a value."),
+            ("json_pretty(value)", "The same over several lines."),
+            ("trimmed(text)", "The text without blanks at its ends."),
+            (
+                "replaced(text, find, with)",
+                "The text with each `find` replaced.",
+            ),
+            ("lines(text)", "Its lines."),
+            ("join(list, separator)", "The texts of a list as one."),
+            (
+                "log(level, text)",
+                "Writes to pliant's log; `level` may be left out.",
+            ),
+        ],
+    ),
+    (
+        "`ctx`, the last argument of closures",
+        &[
+            ("ctx.cwd", "Where the session works."),
+            ("ctx.mode", "`tui`, `rpc`, `json` or `print`."),
+            ("ctx.has_ui", "Whether somebody can be asked."),
+            ("ctx.model", "The model, or `()`."),
+            ("ctx.thinking_level", "How long it thinks."),
+            (
+                "ctx.scoped_models",
+                "The models the user cycles through; empty for all.",
+            ),
+            (
+                "ctx.usage()",
+                "How full the context is: `#{ tokens, contextWindow, percent }`.",
+            ),
+            ("ctx.is_idle()", "Whether no run is active."),
+            (
+                "ctx.has_pending()",
+                "Whether messages wait to be delivered.",
+            ),
+            ("ctx.system_prompt()", "The prompt as it stands."),
+            (
+                "ctx.system_prompt_options()",
+                "What it is built from; in commands.",
+            ),
+            (
+                "ctx.is_project_trusted()",
+                "Whether the project's own files count.",
+            ),
+            ("ctx.abort()", "Stops what runs, as Escape does."),
+            (
+                "ctx.compact(#{ customInstructions })",
+                "Begins a compaction.",
+            ),
+            ("ctx.shutdown()", "Ends the program when it is idle."),
+            (
+                "ctx.reload()",
+                "Loads plugins, scripts and texts anew; in commands.",
+            ),
+            (
+                "ctx.wait_for_idle()",
+                "Waits for the end of the run; in commands.",
+            ),
+            (
+                "ctx.navigate_tree(id, #{ summarize, customInstructions, replaceInstructions, label })",
+                "Goes to another place of the tree; in commands.",
+            ),
+            ("ctx.call_id", "In tools: id of the call."),
+            (
+                "ctx.cancelled()",
+                "In tools: whether nobody waits for it any more.",
+            ),
+            ("ctx.update(result)", "In tools: shows a partial result."),
+            (
+                "ctx.call_tool(name, arguments, #{ on_update })",
+                "In tools: calls another one. Answers `#{ isError, text, content, structuredContent }`.",
+            ),
+            ("ctx.session", "The session, for reading."),
+            ("ctx.ui", "Displays and dialogs."),
+        ],
+    ),
+    (
+        "`ctx.session`",
+        &[
+            ("ctx.session.id()", "Its id."),
+            ("ctx.session.file()", "Its file, or `()`."),
+            ("ctx.session.dir()", "The folder of sessions."),
+            ("ctx.session.name()", "Its name, or `()`."),
+            ("ctx.session.header()", "The first line of its file."),
+            ("ctx.session.entries()", "All entries."),
+            ("ctx.session.entry(id)", "One of them, or `()`."),
+            (
+                "ctx.session.branch(id)",
+                "The entries from the root to a place; without an id to where the session is.",
+            ),
+            ("ctx.session.tree()", "All entries as a tree."),
+            ("ctx.session.leaf_id()", "Where the session is."),
+            ("ctx.session.leaf_entry()", "The entry there."),
+            ("ctx.session.label(id)", "The name of a place, or `()`."),
+            (
+                "ctx.session.context_entries()",
+                "The entries that the model's context is made of.",
+            ),
+            (
+                "ctx.session.projection()",
+                "The messages that it is, and where each comes from.",
+            ),
+        ],
+    ),
+    (
+        "`ctx.ui`",
+        &[
+            (
+                "ctx.ui.notify(text, level)",
+                "Tells the user something; `level` is `info`, `warning` or `error`.",
+            ),
+            (
+                "ctx.ui.select(title, [choice, …], #{ timeout })",
+                "Lets the user choose; `()` if he does not.",
+            ),
+            (
+                "ctx.ui.confirm(title, text, #{ timeout })",
+                "Asks yes or no; false if nobody answers.",
+            ),
+            (
+                "ctx.ui.input(title, placeholder, #{ timeout })",
+                "Asks for a line; `()` if there is none.",
+            ),
+            (
+                "ctx.ui.editor(title, prefill, #{ timeout })",
+                "Asks for a text; `()` if there is none.",
+            ),
+            (
+                "ctx.ui.set_status(key, text)",
+                "Shows a word in the footer; `()` takes it away.",
+            ),
+            (
+                "ctx.ui.set_widget(key, lines, #{ placement })",
+                "Shows lines by the editor; `()` takes them away.",
+            ),
+            ("ctx.ui.set_title(text)", "Names the terminal's window."),
+            (
+                "ctx.ui.set_editor_text(text)",
+                "Puts a text into the editor.",
+            ),
+        ],
+    ),
+    (
+        "`request` and `out`, of a provider's `stream`",
+        &[
+            ("request.messages", "The conversation."),
+            ("request.model", "The model that is asked."),
+            ("request.tools", "The tools it is told of."),
+            (
+                "request.options",
+                "What else is wanted: level, limits, key.",
+            ),
+            ("request.session_id", "Id of the session."),
+            ("request.last_user_text", "What the user said last."),
+            ("request.messages.len", "How many messages there are."),
+            (
+                "request.messages.get(index)",
+                "One of them; also `messages[index]`.",
+            ),
+            ("request.messages.last(count)", "The last ones."),
+            ("out.text(piece)", "A piece of the answer's text."),
+            ("out.thinking(piece)", "A piece of what the model thinks."),
+            (
+                "out.tool_call(name, arguments)",
+                "A call of a tool; an id may stand before the arguments.",
+            ),
+            ("out.usage(#{ input, output })", "What it cost so far."),
+            (
+                "out.finish(reason)",
+                "The end: `stop`, `length` or `toolUse`.",
+            ),
+        ],
+    ),
+];
+
+/// The reference as Markdown; with a word, only what has it in its line.
+#[must_use]
+pub fn reference(word: Option<&str>) -> String {
+    let wanted =
+        |entry: &&Entry| word.is_none_or(|word| entry.0.contains(word) || entry.1.contains(word));
+    let mut text = String::new();
+    for (group, entries) in REFERENCE {
+        let entries: Vec<&Entry> = entries.iter().filter(wanted).collect();
+        if entries.is_empty() {
+            continue;
+        }
+        // A string takes everything.
+        let _ = write!(text, "## {group}\n\n");
+        for (written, says) in entries {
+            let _ = writeln!(text, "- `{written}`: {says}");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::engine::Profile;
+
+    /// The name that an entry is about.
+    fn name(written: &str) -> &str {
+        let path = written.split('(').next().unwrap_or_default();
+        path.rsplit('.').next().unwrap_or_default()
+    }
+
+    #[test]
+    fn what_can_be_called_is_in_the_reference_and_nothing_else() {
+        let name_of = |info: rhai::FuncInfo<'_>| {
+            let name = info.metadata.name.to_string();
+            let name = name.strip_prefix("get$").unwrap_or(&name).to_owned();
+            (!name.starts_with("index$")).then_some(name)
+        };
+        let engine = Profile::Extension.engine();
+        let there = engine.collect_fn_metadata(None, name_of, false);
+        let there: BTreeSet<String> = there.into_iter().collect();
+        let told = REFERENCE.iter().flat_map(|(_, entries)| *entries);
+        let told: BTreeSet<String> = told.map(|entry| name(entry.0).to_owned()).collect();
+        assert_eq!(there, told);
+    }
+
+    #[test]
+    fn a_word_leaves_only_what_has_it() {
+        let all = reference(None);
+        assert!(all.contains("## `ctx.ui`") && all.contains("- `exec("));
+        let some = reference(Some("navigate_tree"));
+        assert_eq!(some.matches("- `").count(), 1, "{some}");
+        assert_eq!(reference(Some("no such thing")), "");
+    }
+}

@@ -1,0 +1,135 @@
+//! `pliant script`: what it says of scripts before they are used.
+
+use std::fs;
+use std::path::Path;
+
+use pliant_tests::{TempHome, workspace};
+use serde_json::{Value, json};
+
+const GOOD: &str = "register_tool(#{ name: \"greet\", description: \"Greets.\\nTwice.\", parameters: #{ \"type\": \"object\", properties: #{} }, execute: |args, ctx| \"hi\" });\non(\"tool_call\", |event, ctx| ());\n";
+
+fn check(home: &TempHome, args: &[&str]) -> pliant_tests::Output {
+    let words = ["script", "check"].iter().chain(args);
+    home.pliant().args(words).run()
+}
+
+#[test]
+fn check_says_what_a_script_registers_or_where_it_is_wrong() {
+    let home = TempHome::new();
+    home.write("good.rhai", GOOD);
+    let said = check(&home, &["good.rhai"]).success().stdout;
+    assert_eq!(
+        said,
+        "good.rhai can be loaded.\ntool greet Greets.\nhook tool_call\n"
+    );
+    home.write("bad.rhai", "let x = 1;\nregister_tool(#{ name: \"a\" });\n");
+    check(&home, &["bad.rhai"]).failure(&["bad.rhai:2:", "`execute` is missing"]);
+    home.write("worse.rhai", "let x = ;\n");
+    let told = check(&home, &["--json", "good.rhai", "worse.rhai"]);
+    assert_eq!(told.status.code(), Some(1), "{told:?}");
+    let told: Vec<Value> = told
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(told[0]["contributions"][0]["name"], "greet");
+    assert_eq!(told[1]["loads"], json!(false));
+    assert!(
+        told[1]["problem"]
+            .as_str()
+            .expect("a text")
+            .contains("worse.rhai:1:9"),
+        "{}",
+        told[1]
+    );
+}
+
+#[test]
+fn nothing_that_a_file_holds_or_is_stops_check_from_answering() {
+    let home = TempHome::new();
+    let endless = "loop { }";
+    let cases: [(&str, Vec<u8>, &str); 9] = [
+        ("crlf.rhai", GOOD.replace('\n', "\r\n").into_bytes(), ""),
+        ("bom.rhai", [b"\xef\xbb\xbf", GOOD.as_bytes()].concat(), ""),
+        ("empty.rhai", Vec::new(), ""),
+        ("latin.rhai", b"let x = \"\xff\";".to_vec(), "latin.rhai"),
+        (
+            "endless.rhai",
+            endless.into(),
+            "did not end within 10000 ms",
+        ),
+        (
+            "deep.rhai",
+            "fn f(n) { f(n + 1) } f(0);".into(),
+            "deep.rhai",
+        ),
+        (
+            "large.rhai",
+            "let s = \"x\"; loop { s += s; }".into(),
+            "large.rhai",
+        ),
+        (
+            "nested.rhai",
+            "(".repeat(100_000).into_bytes(),
+            "nested.rhai",
+        ),
+        ("asks.rhai", "exec(\"touch\", [\"ran\"]);".into(), ""),
+    ];
+    for (name, text, problem) in cases {
+        home.write(name, text);
+        let told = check(&home, &[name]);
+        match problem {
+            "" => drop(told.success()),
+            problem => drop(told.failure(&[problem])),
+        }
+    }
+    assert!(
+        !home.project_dir().join("ran").exists(),
+        "no program is started"
+    );
+    fs::create_dir(home.project_dir().join("folder.rhai")).expect("made");
+    check(&home, &["folder.rhai"]).failure(&["folder.rhai cannot be read"]);
+    check(&home, &["missing.rhai"]).failure(&["missing.rhai cannot be read"]);
+    home.shell("mkfifo pipe.rhai").run().success();
+    check(&home, &["pipe.rhai"]).failure(&["pipe.rhai cannot be read"]);
+}
+
+#[test]
+fn every_script_of_the_workspace_can_be_loaded() {
+    let home = TempHome::new();
+    let mut files = Vec::new();
+    for folder in ["scripts/extensions", "scripts/examples"] {
+        for entry in fs::read_dir(workspace().join(folder)).expect("a folder") {
+            files.push(entry.expect("an entry").path());
+        }
+    }
+    let files: Vec<&str> = files
+        .iter()
+        .filter_map(|file: &std::path::PathBuf| Path::to_str(file))
+        .collect();
+    assert!(files.len() > 10, "{files:?}");
+    check(&home, &files).success();
+}
+
+#[test]
+fn docs_show_what_can_be_called() {
+    let home = TempHome::new();
+    let said = home
+        .pliant()
+        .args(["script", "docs"])
+        .run()
+        .success()
+        .stdout;
+    assert!(said.contains("- `register_tool(#{ name"), "{said}");
+    let said = home
+        .pliant()
+        .args(["script", "docs", "every("])
+        .run()
+        .success()
+        .stdout;
+    assert_eq!(said.matches("- `").count(), 1, "{said}");
+    home.pliant()
+        .args(["script", "docs", "zzz"])
+        .run()
+        .failure(&["Nothing that scripts can call"]);
+}
