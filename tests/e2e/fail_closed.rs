@@ -74,6 +74,19 @@ fn a_gate_that_never_loaded_is_shut_until_it_is_mended() {
 }
 
 #[test]
+fn a_gate_that_comes_while_a_session_is_open_and_cannot_load_is_shut_too() {
+    // issue "Rust plugins", Build 8; G5
+    let home = home();
+    home.write_agent("extensions/odd.rhai", "let");
+    let gate = "on(\"tool_call\", |event, ctx| { if { } });";
+    let [before, after] = before_and_after(&home, || {
+        home.write_agent("extensions/guard.rhai", gate);
+    });
+    assert!(before.contains("it ran"), "{before}");
+    assert_shut(&after, "guard.rhai");
+}
+
+#[test]
 fn what_loaded_once_keeps_its_places_when_its_file_says_nothing_and_gives_them_back_when_it_is_gone()
  {
     // issue "Rust plugins", Build 8; E06

@@ -153,6 +153,25 @@ fn a_plugin_is_installed_switched_listed_and_removed() {
 }
 
 #[test]
+fn the_list_of_plugins_names_no_file_outside_their_folder_and_none_that_is_anothers() {
+    let home = TempHome::new();
+    let precious = home.write_agent("precious.txt", "mine");
+    let entry = |file: &str| json!({"version": "1", "source": "x", "sha256": "", "abi": 1, "file": file, "installedAt": 0});
+    let lock = json!({"evil": entry("../precious.txt"), "other": entry("libpliant_hello.so")});
+    let list = home.write_agent("plugins.lock.json", lock.to_string());
+    plugin(&home, &["remove", "evil"])
+        .run()
+        .failure(&["\"evil\" that is not in", "Nothing is removed"]);
+    assert!(precious.exists());
+    assert_eq!(fs::read_to_string(list).expect("kept"), lock.to_string());
+    home.write_agent("plugins/libpliant_hello.so", "another plugin");
+    let hello = fixture_plugin("hello").display().to_string();
+    plugin(&home, &["install", &hello])
+        .run()
+        .failure(&["over the plugin other", "pliant plugin remove other"]);
+}
+
+#[test]
 fn a_repository_is_cloned_built_and_installed_and_its_commit_is_noted() {
     let home = TempHome::new();
     plugin(&home, &["new", "from-git"]).run().success();

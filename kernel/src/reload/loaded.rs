@@ -130,19 +130,23 @@ pub(super) fn plan(loaded: &[Loaded], loader: usize, findings: Findings) -> Plan
         }
     }
     let is_kept = |place: usize| plan.broken.iter().any(|(kept, _)| *kept == place);
-    for candidate in candidates {
-        let source = &candidate.source;
-        let known = own().find(|(_, known)| known.is(source));
-        // A name whose owner is broken is not given to somebody else.
-        let of_name = own().find(|(_, known)| known.source.name == source.name);
-        match (known, of_name) {
-            (_, Some((owner, _))) if is_kept(owner) => {}
-            (Some((place, _)), _) | (None, Some((place, _))) => {
-                plan.load.push((candidate, Some(place)));
-            }
-            (None, None) => plan.load.push((candidate, None)),
+    // A name whose owner is broken is not given to somebody else.
+    let owner = |source: &Source| own().find(|(_, known)| known.source.name == source.name);
+    let is_free =
+        |candidate: &Candidate| !owner(&candidate.source).is_some_and(|(owner, _)| is_kept(owner));
+    let candidates: Vec<Candidate> = candidates.into_iter().filter(is_free).collect();
+    // A place has one successor. Who has the name goes before who lies where it lay: a library that was
+    // moved is still itself, whatever was put where it was.
+    let by_name = |candidate: &Candidate| owner(&candidate.source).map(|(place, _)| place);
+    let mut places: Vec<Option<usize>> = candidates.iter().map(by_name).collect();
+    for (at, candidate) in candidates.iter().enumerate() {
+        let mut known = own().filter(|(_, known)| known.is(&candidate.source));
+        if places[at].is_none() {
+            let place = known.next().map(|(place, _)| place);
+            places[at] = place.filter(|place| !places.contains(&Some(*place)));
         }
     }
+    plan.load = candidates.into_iter().zip(places).collect();
     let stays = |place: usize| {
         is_kept(place)
             || plan
@@ -217,6 +221,37 @@ mod tests {
         let plan = plan(&loaded, 0, found);
         assert_eq!(plan.load, [(candidate("new", "/x.so"), Some(0))]);
         assert_eq!(plan.gone, [0; 0]);
+    }
+
+    #[test]
+    fn a_library_that_was_moved_and_the_one_put_where_it_was_have_a_place_each() {
+        // One place for both would leave one of them registered for ever.
+        let at = |paths: [(&str, &str); 2]| {
+            let candidates = paths.map(|(name, path)| candidate(name, path)).to_vec();
+            Findings {
+                candidates,
+                ..Findings::default()
+            }
+        };
+        let loaded = [Loaded::new(0, source("a", "/x.so"), None)];
+        for paths in [
+            [("b", "/x.so"), ("a", "/y.so")],
+            [("a", "/y.so"), ("b", "/x.so")],
+        ] {
+            let plan = plan(&loaded, 0, at(paths));
+            for (candidate, place) in plan.load {
+                let expected = (candidate.source.name == "a").then_some(0);
+                assert_eq!(place, expected, "{}", candidate.source.name);
+            }
+            assert_eq!(plan.gone, [0; 0]);
+        }
+        let both = [
+            Loaded::new(0, source("a", "/x.so"), None),
+            Loaded::new(0, source("b", "/y.so"), None),
+        ];
+        let swapped = plan(&both, 0, at([("b", "/x.so"), ("a", "/y.so")]));
+        let places: Vec<_> = swapped.load.iter().map(|(_, place)| *place).collect();
+        assert_eq!(places, [Some(1), Some(0)]);
     }
 
     #[test]

@@ -400,6 +400,8 @@ impl Reloader {
         for session in &sessions {
             Arc::clone(session).tell_start(starting.clone()).await;
         }
+        let (stand_ins, prepared): (Vec<_>, Vec<_>) =
+            prepared.into_iter().partition(|new| new.stands_in);
         for new in prepared {
             let note = notes
                 .iter()
@@ -409,6 +411,7 @@ impl Reloader {
         }
         let mut gone = gone;
         gone.sort_unstable();
+        loaded.extend(stand_ins.into_iter().map(stood_in_for));
         for place in gone.into_iter().rev() {
             let old = loaded.remove(place);
             report.changes.push(SourceChange {
@@ -464,6 +467,14 @@ impl Reloader {
         }
         (ready, notes)
     }
+}
+
+/// Notes that it is there, and that this content cannot be loaded.
+fn stood_in_for(new: Prepared) -> Loaded {
+    let mut known = Loaded::missing(new.loader, new.generation.source().clone());
+    known.stamp = new.stamp;
+    known.failed = new.digest;
+    known
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

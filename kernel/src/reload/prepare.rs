@@ -26,6 +26,8 @@ pub(super) struct Prepared {
     pub(super) same: bool,
     /// The file before it was loaded.
     pub(super) stamp: Option<Stamp>,
+    /// It is there and cannot be loaded; the generation only keeps watch in its place.
+    pub(super) stands_in: bool,
 }
 
 /// Looks what a loader finds, on a thread that may wait for the disk.
@@ -162,11 +164,15 @@ impl Task<'_> {
                     loader: self.number,
                     generation,
                     same,
+                    stands_in: false,
                 }),
                 Err(message) => {
-                    if let Some(place) = place {
-                        loaded[place].failed = digest;
-                        loaded[place].stamp = stamp;
+                    match place {
+                        Some(place) => {
+                            loaded[place].failed = digest;
+                            loaded[place].stamp = stamp;
+                        }
+                        None => prepared.extend(self.stand_in(&candidate, digest, stamp, &message)),
                     }
                     report.changes.push(SourceChange {
                         from: place.and_then(|place| short(loaded[place].digest)),
@@ -177,6 +183,32 @@ impl Task<'_> {
                 }
             }
         }
+    }
+}
+
+impl Task<'_> {
+    /// What keeps watch for a source that came while sessions are open and cannot be loaded: a gate is
+    /// as closed then as if it had been there at the start.
+    fn stand_in(
+        &self,
+        candidate: &Candidate,
+        digest: Option<Digest>,
+        stamp: Option<Stamp>,
+        reason: &str,
+    ) -> Option<Prepared> {
+        let promises = self.loader.promises(candidate);
+        let source = candidate.source.clone();
+        let (_, generation) = self.reloader.stand_in(source, promises, reason);
+        Some(Prepared {
+            candidate: candidate.clone(),
+            digest,
+            place: None,
+            loader: self.number,
+            generation: generation?,
+            same: false,
+            stamp,
+            stands_in: true,
+        })
     }
 }
 

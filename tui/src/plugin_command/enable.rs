@@ -1,11 +1,11 @@
 //! `pliant plugin enable` and `disable`: the setting that lists what is not to be loaded.
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::Args;
 use pliant_kernel::boot::{DISABLED, inventory};
 use pliant_kernel::settings::{Settings, write_settings};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::launch;
 use crate::session_command::print;
@@ -43,7 +43,7 @@ fn switch(name: &str, on: bool) -> anyhow::Result<u8> {
     if let Some(problem) = problems.first() {
         bail!("{problem}");
     }
-    let mut disabled = Vec::<String>::deserialize(settings.get(DISABLED)).unwrap_or_default();
+    let mut disabled = names(settings.get(DISABLED))?;
     let is_known = items
         .iter()
         .any(|item| item.kind == "plugin" && item.name == name);
@@ -67,4 +67,30 @@ fn switch(name: &str, on: bool) -> anyhow::Result<u8> {
     print(&format!(
         "{name} is {is}. A running pliant takes note of it when it starts again.\n"
     ))
+}
+
+/// The names that are listed. What is no list of names is not written over: it would be lost.
+fn names(setting: &Value) -> anyhow::Result<Vec<String>> {
+    let names = Option::<Vec<String>>::deserialize(setting);
+    names.map(Option::unwrap_or_default).with_context(|| {
+        format!("The setting {DISABLED} is no list of names, so it is left as it is. Mend it in settings.json first.")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_is_none_is_refused_and_not_taken_for_an_empty_one() {
+        for odd in [json!("files"), json!(["files", 5]), json!({"files": true})] {
+            let error = names(&odd).unwrap_err();
+            assert!(
+                error.to_string().contains("no list of names"),
+                "{odd}: {error}"
+            );
+        }
+        assert_eq!(names(&json!(["a"])).unwrap(), ["a"]);
+        assert!(names(&Value::Null).unwrap().is_empty());
+    }
 }

@@ -1,6 +1,7 @@
 //! `pliant plugin install`: a library, a crate or a repository becomes a plugin of the user.
 
 use std::ffi::OsStr;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -8,6 +9,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use pliant_kernel::boot::check_plugin;
 use pliant_kernel::dev::Crate;
+use pliant_kernel::digest::Digest;
 use pliant_kernel::dylib::Checked;
 use pliant_kernel::host::clock;
 
@@ -139,10 +141,15 @@ fn install(library: &Path, source: &str, revision: Option<String>) -> anyhow::Re
         name.replace('-', "_"),
         std::env::consts::DLL_SUFFIX
     );
+    if let Some(other) = lock::owner(&launch::agent_dir()?, &file)?.filter(|other| other != name) {
+        bail!(
+            "The plugin {name} would be written over the plugin {other}, because both have the file {file}. Remove that one first: pliant plugin remove {other}"
+        );
+    }
     // A running pliant must never see half of it.
     let half = folder.join(format!(".{file}.{}", std::process::id()));
     let copied =
-        std::fs::copy(library, &half).and_then(|_| std::fs::rename(&half, folder.join(&file)));
+        copy_of(library, &half, digest).and_then(|()| std::fs::rename(&half, folder.join(&file)));
     if let Err(error) = copied {
         let _ = std::fs::remove_file(&half);
         bail!(
@@ -165,6 +172,17 @@ fn install(library: &Path, source: &str, revision: Option<String>) -> anyhow::Re
         entry.version,
         folder.join(file).display()
     ))
+}
+
+/// Copies a library that was checked; what was written over it meanwhile was not.
+fn copy_of(library: &Path, to: &Path, checked: Option<Digest>) -> io::Result<()> {
+    std::fs::copy(library, to)?;
+    match checked.is_none_or(|checked| Digest::of_file(to).is_ok_and(|copied| copied == checked)) {
+        true => Ok(()),
+        false => Err(io::Error::other(
+            "the library changed after it was checked; install it again when it is whole",
+        )),
+    }
 }
 
 /// A folder that goes with this value.
@@ -196,5 +214,21 @@ impl Drop for TempFolder {
     fn drop(&mut self) {
         // What stays there is in the way of nobody.
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_that_changed_after_it_was_checked_is_not_installed() {
+        let dir = TempFolder::new().unwrap();
+        let (library, copy) = (dir.path().join("x.so"), dir.path().join("copy.so"));
+        std::fs::write(&library, "another one").unwrap();
+        let checked = Digest::of(b"the one that was checked");
+        let error = copy_of(&library, &copy, Some(checked)).unwrap_err();
+        assert!(error.to_string().contains("changed after"), "{error}");
+        assert!(copy_of(&library, &copy, Some(Digest::of(b"another one"))).is_ok());
     }
 }

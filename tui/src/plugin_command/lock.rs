@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use pliant_kernel::jsonfile::{self, Readers};
 use pliant_sdk::Error;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 /// One installed plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ fn path(agent_dir: &Path) -> PathBuf {
 /// # Errors
 /// When the list cannot be read or written.
 pub fn note(agent_dir: &Path, name: &str, entry: &Entry) -> Result<(), Error> {
-    let change = |written: &mut serde_json::Map<String, serde_json::Value>| {
+    let change = |written: &mut Map<String, Value>| {
         written.insert(name.to_owned(), json!(entry));
         Ok(())
     };
@@ -49,16 +49,13 @@ pub fn note(agent_dir: &Path, name: &str, entry: &Entry) -> Result<(), Error> {
     )
 }
 
-/// Takes a plugin off the list, and answers what stood there.
+/// Takes a plugin off the list.
 ///
 /// # Errors
 /// When the list cannot be read or written.
-pub fn forget(agent_dir: &Path, name: &str) -> Result<Option<Entry>, Error> {
-    let mut entry = None;
-    let change = |written: &mut serde_json::Map<String, serde_json::Value>| {
-        entry = written
-            .shift_remove(name)
-            .and_then(|entry| Entry::deserialize(entry).ok());
+pub fn forget(agent_dir: &Path, name: &str) -> Result<(), Error> {
+    let change = |written: &mut Map<String, Value>| {
+        written.shift_remove(name);
         Ok(())
     };
     jsonfile::change(
@@ -66,6 +63,34 @@ pub fn forget(agent_dir: &Path, name: &str) -> Result<Option<Entry>, Error> {
         "The list of plugins",
         Readers::AsBefore,
         change,
-    )?;
-    Ok(entry)
+    )
+}
+
+fn listed(agent_dir: &Path) -> Result<Map<String, Value>, Error> {
+    let path = path(agent_dir);
+    jsonfile::read(&path)
+        .map_err(|cause| Error::failed(format!("The list of plugins {}: {cause}", path.display())))
+}
+
+/// What the list says of a plugin.
+///
+/// # Errors
+/// When the list cannot be read.
+pub fn of(agent_dir: &Path, name: &str) -> Result<Option<Entry>, Error> {
+    let listed = listed(agent_dir)?;
+    Ok(listed
+        .get(name)
+        .and_then(|entry| Entry::deserialize(entry).ok()))
+}
+
+/// The plugin that a file in the folder of plugins was installed for.
+///
+/// # Errors
+/// When the list cannot be read.
+pub fn owner(agent_dir: &Path, file: &str) -> Result<Option<String>, Error> {
+    let listed = listed(agent_dir)?;
+    let mut listed = listed.into_iter();
+    let found = listed
+        .find(|(_, entry)| entry["file"] == file && agent_dir.join("plugins").join(file).exists());
+    Ok(found.map(|(name, _)| name))
 }

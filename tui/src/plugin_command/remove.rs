@@ -1,5 +1,7 @@
 //! `pliant plugin remove`: what `install` did, undone.
 
+use std::path::Path;
+
 use anyhow::bail;
 use clap::Args;
 use pliant_kernel::boot::inventory;
@@ -23,20 +25,29 @@ impl Remove {
         let own = items
             .iter()
             .find(|item| item.name == *name && item.path.starts_with(&folder));
-        let listed = lock::forget(&launch::agent_dir()?, name)?;
-        let file = match (own, listed) {
+        let agent_dir = launch::agent_dir()?;
+        let file = match (own, lock::of(&agent_dir, name)?) {
             (Some(item), _) => item.path.clone(),
-            (None, Some(entry)) => folder.join(entry.file),
+            // The list is a file that anything may have written: it names files of this folder only.
+            (None, Some(entry)) => match Path::new(&entry.file).file_name() {
+                Some(file) if file == entry.file.as_str() => folder.join(file),
+                _ => bail!(
+                    "The list of plugins has a file for \"{name}\" that is not in {}: {}. Nothing is removed; mend plugins.lock.json.",
+                    folder.display(),
+                    entry.file
+                ),
+            },
             (None, None) => bail!("No plugin \"{name}\" is installed in {}.", folder.display()),
         };
-        match std::fs::remove_file(&file) {
-            Ok(()) => print(&format!(
-                "{name} is removed. Its settings and its state are kept.\n"
-            )),
+        let said = match std::fs::remove_file(&file) {
+            Ok(()) => format!("{name} is removed. Its settings and its state are kept.\n"),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                print(&format!("{name} was gone already; it is off the list.\n"))
+                format!("{name} was gone already; it is off the list.\n")
             }
             Err(error) => bail!("The file {} cannot be removed: {error}.", file.display()),
-        }
+        };
+        // Last, so that what could not be removed is still listed.
+        lock::forget(&agent_dir, name)?;
+        print(&said)
     }
 }
