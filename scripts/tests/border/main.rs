@@ -15,6 +15,7 @@ mod limits;
 mod loading;
 mod models;
 mod providers;
+mod readme;
 mod services;
 mod session;
 mod shipped;
