@@ -190,7 +190,7 @@ impl Crate {
             only,
         };
         self.folders.iter().flat_map(move |folder| {
-            let named = |name: &str| place(folder.clone(), false, Only::File(name.into()));
+            let named = |name: &str| place(folder.clone(), false, Only::Files(vec![name.into()]));
             [
                 place(folder.join("src"), true, Only::All),
                 named("Cargo.toml"),

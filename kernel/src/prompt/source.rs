@@ -1,6 +1,6 @@
 //! Where the texts of a prompt are read, at the start of a session and whenever their files change.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::PromptOptions;
@@ -47,19 +47,12 @@ impl PromptSource {
     /// Where changes of the files are seen; skills and templates have their own places.
     #[must_use]
     pub fn places(&self) -> Vec<Place> {
-        let instructions = self.context_files.then(|| {
-            let folders = std::iter::once(&*self.agent_dir).chain(self.cwd.ancestors());
-            folders.flat_map(|folder| files::NAMES.map(|name| folder.join(name)))
-        });
-        let trusted = self.trusted.as_deref().map(files::project_dir);
-        let folders = trusted
-            .iter()
-            .map(PathBuf::as_path)
-            .chain([&*self.agent_dir]);
-        let prompts =
-            folders.flat_map(|folder: &Path| files::PROMPTS.map(|name| folder.join(name)));
-        let all = prompts.chain(instructions.into_iter().flatten());
-        all.filter_map(|file| Place::file(&file, Class::Text))
-            .collect()
+        let folders = std::iter::once(&*self.agent_dir).chain(self.cwd.ancestors());
+        let folders = folders.filter(|_| self.context_files);
+        let instructions = folders.map(|folder| Place::files(folder, files::NAMES, Class::Text));
+        let project = self.trusted.as_deref().map(files::project_dir);
+        let folders = project.iter().chain([&self.agent_dir]);
+        let prompts = folders.map(|folder| Place::files(folder, files::PROMPTS, Class::Text));
+        prompts.chain(instructions).collect()
     }
 }

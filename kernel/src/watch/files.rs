@@ -5,7 +5,7 @@ use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::place::Place;
+use super::place::{Only, Place};
 
 /// Files that one place may hold before the rest is passed by: somebody pointed it at a disk.
 const MOST: usize = 20_000;
@@ -44,6 +44,15 @@ impl Stamp {
 
 /// The files of a place and their stamps, as they are now.
 pub(super) fn scan(place: &Place) -> HashMap<PathBuf, Stamp> {
+    if let Only::Files(names) = &place.only {
+        // The directory may be a large one, such as the user's home.
+        let files = names.iter().map(|name| place.directory.join(name));
+        let files = files.filter(|file| place.takes(file));
+        let stamped = files.map(|file| (Stamp::of(&file), file));
+        return stamped
+            .filter_map(|(stamp, file)| Some((file, stamp?)))
+            .collect();
+    }
     let mut found = HashMap::new();
     let mut folders = vec![(place.directory.clone(), 0)];
     while let Some((folder, depth)) = folders.pop() {

@@ -27,8 +27,8 @@ pub enum Only {
         /// Ending.
         suffix: String,
     },
-    /// This one.
-    File(OsString),
+    /// Those of these names.
+    Files(Vec<OsString>),
 }
 
 /// A directory to watch. It need not be there yet.
@@ -48,12 +48,23 @@ impl Place {
     /// A place for one file.
     #[must_use]
     pub fn file(path: &Path, class: Class) -> Option<Self> {
-        Some(Self {
-            directory: path.parent()?.to_owned(),
+        let name = path.file_name()?.to_owned();
+        Some(Self::files(path.parent()?, [name], class))
+    }
+
+    /// A place for the files of some names in a directory. What else lies there costs nothing.
+    #[must_use]
+    pub fn files(
+        directory: &Path,
+        names: impl IntoIterator<Item = impl Into<OsString>>,
+        class: Class,
+    ) -> Self {
+        Self {
+            directory: directory.to_owned(),
             recursive: false,
             class,
-            only: Only::File(path.file_name()?.to_owned()),
-        })
+            only: Only::Files(names.into_iter().map(Into::into).collect()),
+        }
     }
 
     /// Whether something of it lies at this path: a file that counts, or a directory that holds such.
@@ -80,7 +91,7 @@ impl Place {
         let name = path.file_name().unwrap_or_default();
         match &self.only {
             Only::All => true,
-            Only::File(only) => name == only,
+            Only::Files(names) => names.iter().any(|only| only == name),
             Only::Names { prefix, suffix } => name
                 .to_str()
                 .is_some_and(|name| name.starts_with(prefix.as_str()) && name.ends_with(suffix)),
