@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pliant_kernel::registry::Kind;
+use pliant_kernel::registry::{HookPoint, Kind};
 use pliant_scripts::reference;
 use serde_json::{Value, json};
 
@@ -11,6 +11,14 @@ use crate::kit::{Fake, load, load_with, request, user};
 fn example(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     std::fs::read_to_string(folder.join(name)).unwrap()
+}
+
+fn all_examples() -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
+        .collect()
 }
 
 #[tokio::test]
@@ -172,14 +180,56 @@ async fn hide_keys_hides_keys_and_leaves_the_rest() {
     );
 }
 
+/// Events that no example shows yet. What gets an example leaves the list; a new event comes with one.
+const WITHOUT_EXAMPLE: &[&str] = &[
+    "before_agent_start",
+    "agent_start",
+    "agent_end",
+    "agent_before_settle",
+    "agent_settled",
+    "turn_start",
+    "turn_end",
+    "context",
+    "context_with_system",
+    "before_provider_headers",
+    "before_provider_request",
+    "after_provider_response",
+    "provider_stream_event",
+    "message_start",
+    "message_update",
+    "message_end",
+    "tool_execution_start",
+    "tool_execution_update",
+    "tool_execution_end",
+    "session_start",
+    "session_info_changed",
+    "session_before_switch",
+    "session_before_fork",
+    "session_before_compact",
+    "session_compact",
+    "session_compact_failed",
+    "session_before_tree",
+    "session_tree",
+    "session_shutdown",
+    "model_select",
+    "thinking_level_select",
+    "user_bash",
+    "project_trust",
+];
+
+#[test]
+fn every_event_has_an_example_or_is_known_to_lack_one() {
+    let examples = all_examples();
+    let shown = |point: &&HookPoint| examples.contains(&format!("\non(\"{}\"", point.name()));
+    let lacking = HookPoint::ALL.iter().filter(|point| !shown(point));
+    let lacking: Vec<&str> = lacking.map(|point| point.name()).collect();
+    assert_eq!(lacking, WITHOUT_EXAMPLE);
+}
+
 /// What is registered by a function has an example that shows it.
 #[test]
 fn every_way_to_register_has_an_example() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
-    let examples: String = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
-        .collect();
+    let examples = all_examples();
     let reference = reference(None);
     let group = reference.split("## ").nth(1).unwrap();
     let ways: Vec<&str> = group
