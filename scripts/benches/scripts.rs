@@ -58,22 +58,55 @@ fn load_guide(bencher: divan::Bencher) {
     bencher.bench(|| runtime.block_on(load(&guide.text)));
 }
 
-/// A `tool_call` handler that looks at its event, with the way to a script thread and back.
-#[divan::bench]
-fn call_hook(bencher: divan::Bencher) {
+/// Calls one contribution again and again, with the way to a script thread and back.
+fn call(bencher: divan::Bencher, script: &str, op: &str, payload: &[u8]) {
     let runtime = runtime();
-    let script =
-        r#"on("tool_call", |event| { if event.input.command == "x" { #{ block: true } } });"#;
     let generation = runtime.block_on(load(script));
-    let payload = br#"{"toolCallId":"c","toolName":"bash","input":{"command":"ls -la"}}"#;
     bencher.bench(|| {
         let call = Invocation {
-            op: "tool_call".to_owned(),
+            op: op.to_owned(),
             payload: payload.to_vec(),
             ctx: CallCtx::new(Arc::new(None), Host::from_services(None)),
         };
         runtime.block_on(generation.invoke(0, call))
     });
+}
+
+const EVENT: &[u8] = br#"{"toolCallId":"c","toolName":"bash","input":{"command":"ls -la"}}"#;
+
+/// The thread hop and nothing else: the handler does not listen any more, so no closure runs. What
+/// another figure has above this one is the call's own.
+#[divan::bench]
+fn hop(bencher: divan::Bencher) {
+    let script = r#"let off = on("tool_call", || ()); off.call();"#;
+    call(bencher, script, "tool_call", EVENT);
+}
+
+/// A handler without work: the budget is 2 us above the hop.
+#[divan::bench]
+fn call_empty_hook(bencher: divan::Bencher) {
+    call(
+        bencher,
+        r#"on("tool_result", || ());"#,
+        "tool_result",
+        EVENT,
+    );
+}
+
+/// A `tool_call` handler that looks at its event, whose input is read back.
+#[divan::bench]
+fn call_hook(bencher: divan::Bencher) {
+    let script =
+        r#"on("tool_call", |event| { if event.input.command == "x" { #{ block: true } } });"#;
+    call(bencher, script, "tool_call", EVENT);
+}
+
+/// A tool without work: the budget is 5 us above the hop.
+#[divan::bench]
+fn call_tool(bencher: divan::Bencher) {
+    let script = r#"register_tool(#{ name: "t", description: "d", execute: |args| args.text });"#;
+    let payload = br#"{"toolCallId":"c","input":{"text":"x"},"cwd":"/"}"#;
+    call(bencher, script, "execute", payload);
 }
 
 fn main() {

@@ -6,12 +6,12 @@
 
 use std::sync::OnceLock;
 
-use rhai::module_resolvers::DummyModuleResolver;
 use rhai::packages::{Package, StandardPackage};
 use rhai::{Engine, OptimizationLevel};
 
 use crate::api;
 use crate::call::Call;
+use crate::modules::Resolver;
 
 /// Longest string, in bytes. Also bounds what a host function hands to a script.
 pub(crate) const MAX_STRING: usize = 16 << 20;
@@ -21,6 +21,8 @@ const MAX_CALL_DEPTH: usize = 64;
 const MAX_EXPRESSION_DEPTH: usize = 64;
 const MAX_VARIABLES: usize = 10_000;
 const MAX_FUNCTIONS: usize = 1_000;
+/// Most imports of one run.
+const MAX_MODULES: usize = 100;
 
 /// What scripts of one origin may do. Each profile has one engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,10 +56,8 @@ fn bare() -> Engine {
     engine.set_optimization_level(OptimizationLevel::None);
     // A misspelt variable is an error when the script is loaded, not when it is needed.
     engine.set_strict_variables(true);
-    engine.set_module_resolver(DummyModuleResolver::new());
-    for word in ["eval", "import", "export"] {
-        engine.disable_symbol(word);
-    }
+    engine.set_module_resolver(Resolver);
+    engine.disable_symbol("eval");
     set_limits(&mut engine);
     engine.on_progress(|_| Call::tick());
     engine
@@ -71,7 +71,7 @@ fn set_limits(engine: &mut Engine) {
     engine.set_max_map_size(MAX_ELEMENTS);
     engine.set_max_variables(MAX_VARIABLES);
     engine.set_max_functions(MAX_FUNCTIONS);
-    engine.set_max_modules(0);
+    engine.set_max_modules(MAX_MODULES);
     // Time, not operations, is what a user waits for: the progress callback has the deadline.
     engine.set_max_operations(0);
 }

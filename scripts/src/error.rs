@@ -5,9 +5,11 @@ use std::fmt::Write;
 
 use pliant_sdk::Error;
 use pliant_sdk::error::code;
-use rhai::{ASTNode, Dynamic, EvalAltResult, LexError, ParseError, ParseErrorType, Position, Stmt};
+use rhai::{Dynamic, EvalAltResult, ParseError, Position};
 
+use crate::call::fail;
 use crate::convert;
+use crate::hint;
 use crate::program::Program;
 
 /// What a script threw, as opposed to what went wrong in it.
@@ -39,7 +41,10 @@ impl Thrown {
 
 /// One step of the way to an error.
 struct Frame {
-    function: String,
+    /// What was called; nothing for a file that was imported.
+    function: Option<String>,
+    /// The file it is in.
+    file: String,
     called_at: Position,
 }
 
@@ -54,9 +59,17 @@ impl From<Box<EvalAltResult>> for Failure {
     fn from(error: Box<EvalAltResult>) -> Self {
         let mut frames = Vec::new();
         let mut cause = *error;
-        while let EvalAltResult::ErrorInFunctionCall(function, _, inner, called_at) = cause {
+        loop {
+            let (function, file, inner, called_at) = match cause {
+                EvalAltResult::ErrorInFunctionCall(function, file, inner, at) => {
+                    (Some(function), file, inner, at)
+                }
+                EvalAltResult::ErrorInModule(file, inner, at) => (None, file, inner, at),
+                _ => break,
+            };
             frames.push(Frame {
                 function,
+                file,
                 called_at,
             });
             cause = *inner;
@@ -91,15 +104,16 @@ impl Failure {
             }
             other => (None, sentence(other), None),
         };
-        let mut text = place(program.name(), self.position(), &message);
+        let (position, file) = self.position();
+        let mut text = place(self.file(file, program), position, &message);
         for (index, frame) in self.frames.iter().enumerate() {
             let caller = self.frames.get(index + 1);
             if frame.is_closure() && caller.is_none_or(|next| next.called_at == frame.called_at) {
                 continue; // called by the host, or by the function of the next line
             }
-            frame.write(program.name(), &mut text);
+            frame.write(self.file(index + 1, program), &mut text);
         }
-        if let Some(hint) = self.hint(program) {
+        if let Some(hint) = hint::of_failure(program, &self.cause) {
             let _ = write!(text, "\n  hint: {hint}");
         }
         let mut error = Error::new(kind.unwrap_or_else(|| code::FAILED.to_owned()), text);
@@ -107,44 +121,41 @@ impl Failure {
         error
     }
 
-    /// The innermost position known; host functions called by host functions have none.
-    fn position(&self) -> Position {
+    /// The innermost position known, and how many frames out; host functions called by host functions
+    /// have none.
+    fn position(&self) -> (Position, usize) {
         let frames = self.frames.iter().map(|frame| frame.called_at);
         std::iter::once(self.at)
             .chain(frames)
-            .find(|position| !position.is_none())
-            .unwrap_or(Position::NONE)
+            .zip(0..)
+            .find(|(position, _)| !position.is_none())
+            .unwrap_or((Position::NONE, 0))
     }
 
-    fn hint(&self, program: &Program) -> Option<String> {
-        match &self.cause {
-            EvalAltResult::ErrorFunctionNotFound(signature, _) => {
-                let name = signature.split(['(', ' ']).next()?;
-                declares_variable(program, name).then(|| {
-                    format!("`{name}` is a variable; call the function in it with `{name}.call(…)`")
-                })
-            }
-            EvalAltResult::ErrorStackOverflow(_) => {
-                Some("calls may be nested 64 deep; use a loop instead".to_owned())
-            }
-            _ => None,
-        }
+    /// The file that is so many frames out.
+    fn file<'a>(&'a self, frames_out: usize, program: &'a Program) -> &'a str {
+        let frame = self.frames.get(frames_out);
+        let file = frame.map(|frame| frame.file.as_str());
+        file.filter(|file| !file.is_empty())
+            .unwrap_or(program.name())
     }
 }
 
 impl Frame {
     fn is_closure(&self) -> bool {
-        self.function.starts_with("anon$")
+        let function = self.function.as_deref();
+        function.is_some_and(|function| function.starts_with("anon$"))
     }
 
     fn write(&self, file: &str, text: &mut String) {
-        let name = match self.is_closure() {
-            true => "a closure".to_owned(),
-            false => format!("`{}`", self.function),
+        let (name, how) = match &self.function {
+            None => (self.file.clone(), "imported"),
+            Some(_) if self.is_closure() => ("a closure".to_owned(), "called"),
+            Some(function) => (format!("`{function}`"), "called"),
         };
         let _ = match (self.called_at.line(), self.called_at.position()) {
             (Some(line), Some(column)) => {
-                write!(text, "\n  in {name}, called at {file}:{line}:{column}")
+                write!(text, "\n  in {name}, {how} at {file}:{line}:{column}")
             }
             _ => write!(text, "\n  in {name}"),
         };
@@ -163,34 +174,23 @@ fn sentence(cause: &EvalAltResult) -> String {
 }
 
 /// An error of the compiler.
-pub(crate) fn from_parse(file: &str, error: &ParseError) -> Error {
+pub(crate) fn from_parse(file: &str, source: &str, error: &ParseError) -> Error {
     let mut text = place(file, error.position(), &error.err_type().to_string());
-    if let Some(hint) = parse_hint(error.err_type()) {
+    if let Some(hint) = hint::of_parse(source, error) {
         let _ = write!(text, "\n  hint: {hint}");
     }
     Error::invalid(text)
 }
 
-fn parse_hint(error: &ParseErrorType) -> Option<String> {
-    match error {
-        ParseErrorType::Reserved(word) => Some(reserved(word)),
-        ParseErrorType::BadInput(LexError::ImproperSymbol(word, _))
-            if word.chars().all(|c| c.is_ascii_alphabetic()) && !word.is_empty() =>
-        {
-            Some(reserved(word))
-        }
-        ParseErrorType::VariableUndefined(name) => Some(format!(
-            "a `fn` sees only its parameters; make `{name}` a parameter, read a top-level `const` as \
-             `global::{name}`, or use a closure"
-        )),
-        _ => None,
+/// The same, thrown in the script that imports the text.
+pub(crate) fn thrown_by_parser(source: &str, error: &ParseError) -> Box<EvalAltResult> {
+    let mut message = error.err_type().to_string();
+    if let Some(hint) = hint::of_parse(source, error) {
+        let _ = write!(message, "\n  hint: {hint}");
     }
-}
-
-fn reserved(word: &str) -> String {
-    format!(
-        "`{word}` is a reserved word; as a property write `x[\"{word}\"]`, as a key `\"{word}\": …`"
-    )
+    let mut thrown = fail(message);
+    thrown.set_position(error.position());
+    thrown
 }
 
 fn place(file: &str, position: Position, message: &str) -> String {
@@ -199,20 +199,4 @@ fn place(file: &str, position: Position, message: &str) -> String {
         (Some(line), None) => format!("{file}:{line}: {message}"),
         _ => format!("{file}: {message}"),
     }
-}
-
-/// Whether the script declares a variable or parameter of that name anywhere.
-fn declares_variable(program: &Program, name: &str) -> bool {
-    let ast = program.ast();
-    if ast.iter_functions().any(|f| f.params.contains(&name)) {
-        return true;
-    }
-    let mut found = false;
-    ast.walk(&mut |path| {
-        if let Some(ASTNode::Stmt(Stmt::Var(variable, ..))) = path.last() {
-            found |= variable.0.name == name;
-        }
-        !found
-    });
-    found
 }

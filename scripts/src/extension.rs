@@ -50,6 +50,7 @@ pub async fn load_extension(
 ) -> Result<Arc<dyn Generation>, Error> {
     let program = Arc::new(Program::compile(
         &script.name,
+        script.path.as_deref(),
         &script.text,
         Profile::Extension,
     )?);
@@ -170,6 +171,11 @@ impl Generation for Extension {
         // There is nothing to hand over or shut down: what a script holds goes with its last call.
         Err(Error::unsupported(&format!("the operation \"{op}\"")))
     }
+
+    /// Calls under way hold the script alive beyond this; its timers end now.
+    fn retire(&self) {
+        self.program.timers().end();
+    }
 }
 
 /// Runs `work` as this call on a thread for scripts. Dropping the future stops the script; panics
@@ -249,7 +255,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_on_a_script_thread_is_an_error_with_the_scripts_name() {
-        let program = Program::compile("t.rhai", "", Profile::Extension).unwrap();
+        let program = Program::compile("t.rhai", None, "", Profile::Extension).unwrap();
         let phase = Phase::Loading(Default::default());
         let host = Host::from_services(NoServices);
         let call = Call::new(Arc::new(program), phase, host, None);

@@ -14,12 +14,14 @@ mod api;
 mod contribution;
 mod convert;
 mod error;
+mod hint;
 mod script;
 mod shell;
 mod shipped;
 mod shipped_texts;
 
 mod engine;
+mod modules;
 mod program;
 mod reference;
 mod threads;

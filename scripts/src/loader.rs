@@ -1,6 +1,6 @@
 //! Scripts as a loader: which files count, and loading one of them anew when it has changed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pliant_kernel::digest::Digest;
@@ -11,6 +11,7 @@ use pliant_kernel::watch::{Class, Only, Place};
 use pliant_sdk::host::BoxFuture;
 
 use crate::extension::{Limits, load_extension};
+use crate::modules::imported_files;
 use crate::script::Script;
 use crate::shipped::{Shipped, shipped_extensions};
 
@@ -75,13 +76,28 @@ fn of_file((path, rank): (PathBuf, Rank)) -> Candidate {
     let name = path.display().to_string();
     let path = std::path::absolute(&path).unwrap_or(path);
     Candidate {
-        digest: Digest::of_file(&path).ok(),
+        digest: digest_of(&path),
         source: Source {
             name,
             path: Some(path),
             rank,
         },
     }
+}
+
+/// What identifies a script together with the files it imports: a change of these is one of it.
+fn digest_of(path: &Path) -> Option<Digest> {
+    let own = Digest::of_file(path).ok()?;
+    let imported = imported_files(path);
+    if imported.is_empty() {
+        return Some(own);
+    }
+    let shown = |file: &PathBuf| Digest::of_file(file).map_or(String::new(), |d| d.to_string());
+    let all = imported
+        .iter()
+        .map(shown)
+        .fold(own.to_string(), |all, one| all + "\n" + one.as_str());
+    Some(Digest::of(all.as_bytes()))
 }
 
 impl Loader for Scripts {
@@ -123,6 +139,10 @@ impl Loader for Scripts {
         let files = candidates
             .into_iter()
             .filter_map(|candidate| candidate.source.path);
+        let files = files.flat_map(|file| {
+            let imported = imported_files(&file);
+            std::iter::once(file).chain(imported)
+        });
         let outside =
             files.filter(|file| !self.folders.iter().any(|folder| file.starts_with(folder)));
         let files = outside.filter_map(|file| Place::file(&file, Class::Script));

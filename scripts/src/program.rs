@@ -1,6 +1,7 @@
 //! A compiled script, and calling the closures it registered.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use pliant_sdk::Error;
@@ -12,6 +13,7 @@ use rhai::{
 use crate::call::{ScriptResult, fail};
 use crate::engine::Profile;
 use crate::error;
+use crate::modules::{self, Imported, Imports, Modules, Parameters};
 use crate::timers::Timers;
 
 /// Values of top-level constants, as `global::NAME` reads them.
@@ -22,37 +24,46 @@ pub(crate) struct Program {
     name: String,
     engine: &'static Engine,
     ast: AST,
-    /// How many parameters the functions take, by name; captured variables come first.
-    parameters: HashMap<String, Vec<usize>>,
+    parameters: Parameters,
     constants: OnceLock<Constants>,
+    modules: Modules,
+    imports: OnceLock<Imports>,
     timers: Timers,
 }
 
 impl Program {
-    /// Compiles a source text. `name` is what positions in errors begin with.
-    pub(crate) fn compile(name: &str, source: &str, profile: Profile) -> Result<Self, Error> {
+    /// Compiles a source text. `name` is what positions in errors begin with; from the folder of `path`
+    /// it may import.
+    pub(crate) fn compile(
+        name: &str,
+        path: Option<&Path>,
+        source: &str,
+        profile: Profile,
+    ) -> Result<Self, Error> {
         let engine = profile.engine();
         let mut ast = engine
             .compile(source)
-            .map_err(|parse_error| error::from_parse(name, &parse_error))?;
+            .map_err(|parse_error| error::from_parse(name, source, &parse_error))?;
         ast.set_source(name);
-        let mut parameters: HashMap<String, Vec<usize>> = HashMap::new();
-        for function in ast.iter_functions() {
-            let counts = parameters.entry(function.name.to_owned()).or_default();
-            counts.push(function.params.len());
-        }
         Ok(Self {
             name: name.to_owned(),
             engine,
+            parameters: modules::parameters(&ast),
             ast,
-            parameters,
             constants: OnceLock::new(),
+            modules: Modules::new(name, path),
+            imports: OnceLock::new(),
             timers: Timers::default(),
         })
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The files it imports.
+    pub(crate) fn modules(&self) -> &Modules {
+        &self.modules
     }
 
     /// What it does later.
@@ -78,6 +89,7 @@ impl Program {
             .map(|(name, _, value)| (name.into(), value));
         // A second run would find the cell full; there is none.
         let _ = self.constants.set(constants.collect());
+        let _ = self.imports.set(self.modules.imports_of(&self.ast));
         Ok(())
     }
 
@@ -95,14 +107,26 @@ impl Program {
             let own = count.checked_sub(captured)?;
             (own <= offered.len()).then_some(own)
         };
-        let Some(counts) = self.parameters.get(function.fn_name()) else {
+        let name = function.fn_name();
+        let own = self.parameters.get(name);
+        let home = match own {
+            Some(_) => None,
+            None => self.modules.home_of(name),
+        };
+        let of_home = || home.as_ref()?.parameters.get(name);
+        let Some(counts) = own.or_else(of_home) else {
             return Ok(Callback {
                 function,
                 arity: offered.len(),
+                home,
             });
         };
         match counts.iter().filter_map(takes).max() {
-            Some(arity) => Ok(Callback { function, arity }),
+            Some(arity) => Ok(Callback {
+                function,
+                arity,
+                home,
+            }),
             None => Err(fail(format!(
                 "the function takes {} parameters, but it is called with {} (|{}|)",
                 counts.first().map_or(0, |count| count - captured),
@@ -114,10 +138,12 @@ impl Program {
 }
 
 /// A function of a script that the host calls.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Callback {
     function: FnPtr,
     arity: usize,
+    /// The imported file it was written in; works only together with that.
+    home: Option<Arc<Imported>>,
 }
 
 impl Callback {
@@ -128,11 +154,22 @@ impl Callback {
         mut arguments: [Dynamic; N],
     ) -> ScriptResult<Dynamic> {
         let mut global = program.engine.new_global_runtime_state();
-        global.lib.push(program.ast.shared_lib().clone());
-        global.source = Some(program.name.as_str().into());
+        let (functions, file, imports) = match &self.home {
+            Some(home) => (&home.functions, &home.name, Some(&home.imports)),
+            None => (
+                program.ast.shared_lib(),
+                &program.name,
+                program.imports.get(),
+            ),
+        };
+        global.lib.push(functions.clone());
+        for (name, module) in imports.into_iter().flatten() {
+            global.push_import(name.clone(), module.clone());
+        }
+        global.source = Some(file.as_str().into());
         global.constants = program.own_constants();
         let name = self.function.fn_name();
-        let source = Some(program.name.as_str());
+        let source = Some(file.as_str());
         let context =
             NativeCallContext::from((program.engine, name, source, &global, Position::NONE));
         let taken = self.arity.min(N);

@@ -125,7 +125,7 @@ const REFERENCE: &[(&str, &[Entry])] = &[
         "Programs, services, files and texts",
         &[
             (
-                "exec(program, [argument, …], #{ cwd, timeout, env, stdin })",
+                "exec(program, [argument, …], #{ cwd, timeout, env, max_buffer })",
                 "Runs a program, without a shell. Answers `#{ stdout, stderr, code, killed, truncated }`.",
             ),
             (
@@ -208,6 +208,18 @@ const REFERENCE: &[(&str, &[Entry])] = &[
             (
                 "ctx.navigate_tree(id, #{ summarize, customInstructions, replaceInstructions, label })",
                 "Goes to another place of the tree; in commands.",
+            ),
+            (
+                "ctx.new_session(#{ parentSession, then: |ctx| … })",
+                "Begins another session in the place of this one; in commands. The command goes on there.",
+            ),
+            (
+                "ctx.switch_session(path, #{ then: |ctx| … })",
+                "Opens the session of a file in the place of this one; in commands.",
+            ),
+            (
+                "ctx.fork_at(id, #{ position, then: |ctx| … })",
+                "Opens a fork in the place of this one, `before` or `at` an entry; in commands.",
             ),
             ("ctx.call_id", "In tools: id of the call."),
             (

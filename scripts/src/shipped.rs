@@ -50,6 +50,7 @@ const EMBEDDED: &[Embedded] = &[
     ships!("handoff", false),
     ships!("model-router", false),
     ships!("notify", false),
+    ships!("openai-compatible", false),
     ships!("permission-gate", false),
     ships!("plan-mode", false),
     ships!("protected-paths", false),

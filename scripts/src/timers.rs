@@ -1,6 +1,5 @@
 //! Timers of a script. They belong to its generation and end with it; of each, one run at a time.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -8,6 +7,7 @@ use pliant_sdk::Error;
 use pliant_sdk::host::{Host, LogLevel};
 use pliant_sdk::plugin::CallCtx;
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use crate::call::{Call, Phase};
@@ -21,15 +21,21 @@ const MOST: usize = 100;
 /// A timer that fails so often in a row is over.
 const MOST_FAILURES: u32 = 3;
 
-/// Those that run.
-#[derive(Default)]
-pub(crate) struct Timers(Mutex<Vec<AbortHandle>>);
+/// Those that run; none and no more once they were ended.
+pub(crate) struct Timers(Mutex<Option<Vec<AbortHandle>>>);
+
+impl Default for Timers {
+    fn default() -> Self {
+        Self(Mutex::new(Some(Vec::new())))
+    }
+}
 
 impl Timers {
-    /// Ends all of them; what runs at the moment is stopped.
+    /// Ends all of them for good; what runs at the moment is stopped.
     pub(crate) fn end(&self) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.drain(..).for_each(|timer| timer.abort());
+        let ended = all.take().unwrap_or_default();
+        ended.iter().for_each(AbortHandle::abort);
     }
 }
 
@@ -45,8 +51,8 @@ pub(crate) struct Timer {
     pub(crate) period: Duration,
     /// Again and again; otherwise once.
     pub(crate) repeats: bool,
-    /// Set when nobody wants it any more.
-    pub(crate) stopped: Arc<AtomicBool>,
+    /// Told when nobody wants it any more. A run under way goes on: it may be the one that tells.
+    pub(crate) stopped: Arc<Notify>,
 }
 
 impl Timer {
@@ -64,6 +70,12 @@ impl Timer {
         let all = all
             .as_mut()
             .map_err(|_| Error::failed("a timer ended badly"))?;
+        // A handler may still be under way when its version is replaced.
+        let Some(all) = all.as_mut() else {
+            return Err(Error::invalid(
+                "this version of the script has been replaced, so it starts no more timers",
+            ));
+        };
         all.retain(|timer| !timer.is_finished());
         if all.len() >= MOST {
             return Err(Error::invalid(format!(
@@ -78,14 +90,15 @@ impl Timer {
     async fn run(self, program: Weak<Program>, host: Host) {
         let mut failures = 0;
         loop {
-            tokio::time::sleep(self.period).await;
+            tokio::select! {
+                biased;
+                () = self.stopped.notified() => return,
+                () = tokio::time::sleep(self.period) => {}
+            }
             // A generation that is gone has no timers.
             let Some(program) = program.upgrade() else {
                 return;
             };
-            if self.stopped.load(Ordering::Relaxed) {
-                return;
-            }
             let name = program.name().to_owned();
             match self.once(program, host.clone()).await {
                 Ok(()) => failures = 0,

@@ -6,6 +6,7 @@ mod bad_input;
 mod beside_pi;
 mod compaction;
 mod export;
+mod extends_itself;
 mod fail_closed;
 mod faults;
 mod guide;

@@ -183,3 +183,27 @@ fn a_script_says_which_model_answers_each_request() {
     let models: Vec<_> = requests.iter().map(|r| r.body["model"].clone()).collect();
     assert_eq!(models, ["thinker", "worker", "worker"]);
 }
+
+#[test]
+fn a_server_that_the_settings_name_is_a_provider_with_the_models_it_lists() {
+    let server = ModelServer::start([reply::text("From the server.")]);
+    let home = TempHome::new();
+    home.settings(json!({
+        "extensions": ["+builtin:openai-compatible"],
+        "openaiCompatible": {"baseUrl": server.url()},
+    }));
+    let model = format!("compatible/{}", pliant_tests::MODEL);
+    let answered = home
+        .pliant()
+        .env("OPENAI_COMPATIBLE_API_KEY", "key-of-the-server")
+        .args(["--model", &model, "-p", "Hi."])
+        .run()
+        .success();
+    assert_eq!(answered.stdout, "From the server.\n");
+    let request = &server.finish()[0];
+    assert_eq!(request.body["model"], pliant_tests::MODEL);
+    assert_eq!(
+        request.header("authorization"),
+        Some("Bearer key-of-the-server")
+    );
+}

@@ -521,7 +521,8 @@ pub fn abi_fixture(name: &str) -> PathBuf {
     library(&built.join(target.profile_folder()), name)
 }
 
-fn binary() -> PathBuf {
+/// The binary that is tested.
+pub fn binary() -> PathBuf {
     build().profile_dir.join(format!("pliant{EXE_SUFFIX}"))
 }
 

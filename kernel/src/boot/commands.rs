@@ -2,12 +2,15 @@
 //! this order (`interfaces.md` §8.2, `get_commands`).
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 
-use super::Kernel;
-use crate::registry::{Rank, Source};
-use crate::settings;
+use super::{Kernel, KernelOptions};
+use crate::registry::{Rank, Registry, Source};
+use crate::resources::LiveResources;
+use crate::session::Surroundings;
+use crate::settings::{self, LiveSettings};
 
 /// Something that a prompt can begin with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -70,6 +73,31 @@ impl Kernel {
     /// What can be called by a slash.
     #[must_use]
     pub fn slash_commands(&self) -> Vec<SlashCommand> {
+        self.slash.all()
+    }
+}
+
+/// Where all of them are known.
+pub(super) struct SlashCommands {
+    pub(super) registry: Arc<Registry>,
+    pub(super) resources: Arc<LiveResources>,
+    pub(super) settings: Arc<LiveSettings>,
+    pub(super) options: KernelOptions,
+}
+
+impl SlashCommands {
+    /// What sessions may know of them.
+    pub(super) fn surroundings(self: &Arc<Self>, trusts_project: bool) -> Surroundings {
+        let slash = Arc::clone(self);
+        Surroundings {
+            commands: Box::new(move || serde_json::to_value(slash.all()).unwrap_or_default()),
+            trusts_project,
+            replaces: OnceLock::new(),
+        }
+    }
+
+    /// As they are now.
+    fn all(&self) -> Vec<SlashCommand> {
         let snapshot = self.registry.snapshot();
         let commands = snapshot.commands().map(|(name, command)| SlashCommand {
             name: name.clone(),

@@ -48,9 +48,10 @@ use crate::models::{Catalog, Credentials, CustomModels, ModelClient};
 use crate::registry::{FlagValues, Rank, Registry, Source};
 use crate::reload::{Candidate, Reloader};
 use crate::resources::{LiveResources, MissingResource, ResourceOptions};
-use crate::session::{Equipment, Opened, ToolSelection};
+use crate::session::{Equipment, Opened, Surroundings, ToolSelection};
 use crate::settings::{LiveSettings, Settings};
 use crate::trust::TrustPolicy;
+use commands::SlashCommands;
 use settings_texts::SettingsTexts;
 use texts::ResourceTexts;
 
@@ -158,6 +159,8 @@ pub struct Kernel {
     catalog: Arc<Catalog>,
     client: Arc<ModelClient>,
     resources: Arc<LiveResources>,
+    slash: Arc<SlashCommands>,
+    surroundings: Arc<Surroundings>,
     /// Whether the project's own files count.
     trusted: bool,
     warnings: Vec<String>,
@@ -280,7 +283,15 @@ impl Kernel {
             Arc::new(move |source| for_client.for_source(source, None)),
             credentials,
         );
+        let slash = Arc::new(SlashCommands {
+            registry: Arc::clone(&registry),
+            resources: Arc::clone(&resources),
+            settings: Arc::clone(&live),
+            options: options.clone(),
+        });
         Ok(Self {
+            surroundings: Arc::new(slash.surroundings(trusted)),
+            slash,
             options,
             settings: live,
             registry,
@@ -367,6 +378,7 @@ impl Kernel {
             reloader: Arc::clone(&self.reloader),
             settings: Arc::clone(&self.settings),
             ui: Arc::clone(&self.options.ui),
+            surroundings: Arc::clone(&self.surroundings),
             opened: Arc::clone(&self.options.opened),
         }
     }

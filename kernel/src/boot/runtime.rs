@@ -2,21 +2,26 @@
 //! place: a new one, an earlier one, a fork (`interfaces.md` §15, S31).
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use pliant_sdk::Error;
+use pliant_sdk::host::BoxFuture;
 use tokio::sync::MutexGuard;
 
 use crate::models::ModelWish;
-use crate::session::Session;
+use crate::session::{Replaced, Replacement, Replaces, Session};
 use crate::tree::{self, EntryId, Position, TreeError};
 
 use super::{Developing, Forked, Kernel, OpenError, OpenOptions, SessionChoice, Watching};
 
 /// A kernel and its current session. Replacements happen one after another; each ends the subscriptions
 /// of the session before, and [`super::KernelOptions::opened`] hears of the next one.
+#[derive(Debug, Clone)]
+pub struct Runtime(Arc<Open>);
+
+/// What is open.
 #[derive(Debug)]
-pub struct Runtime {
+struct Open {
     kernel: Arc<Kernel>,
     current: Mutex<Session>,
     /// What new sessions are opened with.
@@ -30,13 +35,17 @@ impl Runtime {
     /// Around a session that is open; `options` are what it was opened with, and hold for new ones.
     #[must_use]
     pub fn new(kernel: Arc<Kernel>, session: Session, options: OpenOptions) -> Self {
-        Self {
+        let open = Arc::new(Open {
             kernel,
             current: Mutex::new(session),
             options,
             over: tokio::sync::Mutex::default(),
             watching: Mutex::default(),
-        }
+        });
+        let replaces: Weak<dyn Replaces> = Arc::downgrade(&(Arc::clone(&open) as _));
+        // Of several front ends of one kernel the first replaces sessions for commands.
+        let _ = open.kernel.surroundings.replaces.set(replaces);
+        Self(open)
     }
 
     /// Reloads plugins and scripts whose files change, from now on until the end, and builds those that
@@ -45,12 +54,16 @@ impl Runtime {
     /// # Errors
     /// When nothing can be built; what changes is reloaded all the same.
     pub fn watch(&self) -> std::io::Result<()> {
-        let (watching, developing) = (self.kernel.watch(), self.kernel.develop());
+        let (watching, developing) = (self.0.kernel.watch(), self.0.kernel.develop());
         let (developing, outcome) = match developing {
             Ok(developing) => (developing, Ok(())),
             Err(error) => (None, Err(error)),
         };
-        let mut current = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self
+            .0
+            .watching
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         *current = Some((watching, developing));
         outcome
     }
@@ -58,13 +71,17 @@ impl Runtime {
     /// The kernel.
     #[must_use]
     pub fn kernel(&self) -> &Kernel {
-        &self.kernel
+        &self.0.kernel
     }
 
     /// The session that is open now.
     #[must_use]
     pub fn session(&self) -> Session {
-        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self
+            .0
+            .current
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         current.clone()
     }
 
@@ -74,14 +91,14 @@ impl Runtime {
     /// # Errors
     /// Why the session stays.
     pub async fn new_session(&self, parent: Option<PathBuf>) -> Result<Option<Session>, OpenError> {
-        let session = match self.options.session {
+        let session = match self.0.options.session {
             SessionChoice::InMemory => SessionChoice::InMemory,
             _ => SessionChoice::New,
         };
         let open = OpenOptions {
             session,
             parent,
-            ..self.options.clone()
+            ..self.0.options.clone()
         };
         self.switch(open).await
     }
@@ -119,7 +136,7 @@ impl Runtime {
     /// Why the session stays.
     pub async fn import_session(&self, file: &Path) -> Result<Option<Session>, OpenError> {
         let source = self.session().cwd().join(file);
-        let folder = self.kernel.session_folders().here();
+        let folder = self.0.kernel.session_folders().here();
         let copied = tokio::task::spawn_blocking(move || tree::import(&source, &folder)).await;
         let copy = copied.map_err(|error| Error::failed(error.to_string()))??;
         self.switch_session(&copy).await
@@ -137,6 +154,7 @@ impl Runtime {
         let (_one_at_a_time, old) = self.replaceable().await?;
         let open = self.earlier(SessionChoice::New);
         let forked = self
+            .0
             .kernel
             .fork_session(&old, entry, position, open)
             .await?;
@@ -160,10 +178,11 @@ impl Runtime {
 
     /// Ends the session that is open, once a replacement that is under way is done. No other one begins.
     pub async fn close(&self) {
-        let mut over = self.over.lock().await;
+        let mut over = self.0.over.lock().await;
         *over = true;
         drop(
-            self.watching
+            self.0
+                .watching
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .take(),
@@ -173,7 +192,7 @@ impl Runtime {
 
     /// The session that is to be replaced. Nobody else replaces it meanwhile.
     async fn replaceable(&self) -> Result<(MutexGuard<'_, bool>, Session), OpenError> {
-        let over = self.over.lock().await;
+        let over = self.0.over.lock().await;
         match *over {
             true => Err(OpenError::Over),
             false => Ok((over, self.session())),
@@ -182,7 +201,7 @@ impl Runtime {
 
     async fn switch(&self, open: OpenOptions) -> Result<Option<Session>, OpenError> {
         let (_one_at_a_time, old) = self.replaceable().await?;
-        let session = self.kernel.switch_session(&old, open).await?;
+        let session = self.0.kernel.switch_session(&old, open).await?;
         if let Some(session) = &session {
             self.take_over(session);
         }
@@ -190,7 +209,11 @@ impl Runtime {
     }
 
     fn take_over(&self, session: &Session) {
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = session.clone();
+        *self
+            .0
+            .current
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = session.clone();
     }
 
     /// What an earlier session is opened with: it knows its model and level.
@@ -199,8 +222,39 @@ impl Runtime {
             session,
             model: ModelWish::default(),
             level: None,
-            ..self.options.clone()
+            ..self.0.options.clone()
         }
+    }
+}
+
+impl Replaces for Open {
+    fn replace(
+        self: Arc<Self>,
+        wish: Replacement,
+    ) -> BoxFuture<'static, Result<Option<Replaced>, Error>> {
+        let runtime = Runtime(self);
+        Box::pin(async move {
+            let plain = |session: Option<Session>| {
+                session.map(|session| Replaced {
+                    session,
+                    editor_text: None,
+                })
+            };
+            let replaced = match wish {
+                Replacement::New { parent } => runtime.new_session(parent).await.map(plain),
+                Replacement::Switch { file } => runtime.switch_session(&file).await.map(plain),
+                Replacement::Fork { entry, position } => {
+                    let forked = runtime.fork(&entry, position).await;
+                    forked.map(|forked| {
+                        forked.map(|forked| Replaced {
+                            session: forked.session,
+                            editor_text: forked.editor_text,
+                        })
+                    })
+                }
+            };
+            replaced.map_err(|error| Error::failed(error.to_string()))
+        })
     }
 }
 

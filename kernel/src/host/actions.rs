@@ -2,7 +2,7 @@
 //! host services reach a session through nothing else.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pliant_sdk::Error;
 use pliant_sdk::host::{BoxFuture, ByteStream};
@@ -76,7 +76,29 @@ pub enum CallScope {
     },
     /// A command of the user. Only commands may wait for the session or put another in its place: a
     /// handler that did would wait for the run that waits for it.
-    Command,
+    Command {
+        /// Where the session that takes the place is noted; `None` for a command that the session waits
+        /// for before it ends.
+        successor: Option<Successor>,
+    },
+}
+
+/// The session that took the place of a command's own: the command goes on there.
+#[derive(Clone, Default)]
+pub struct Successor(Arc<Mutex<Option<Arc<dyn Actions>>>>);
+
+impl Successor {
+    /// Notes it.
+    pub fn set(&self, session: Arc<dyn Actions>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
+    }
+
+    /// It, if there is one.
+    #[must_use]
+    pub fn get(&self) -> Option<Arc<dyn Actions>> {
+        let session = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        session.clone()
+    }
 }
 
 impl std::fmt::Debug for CallScope {
@@ -85,7 +107,7 @@ impl std::fmt::Debug for CallScope {
             Self::Handler => f.write_str("Handler"),
             Self::Input { depth } => f.debug_tuple("Input").field(depth).finish(),
             Self::Tool { call_id, .. } => f.debug_tuple("Tool").field(call_id).finish(),
-            Self::Command => f.write_str("Command"),
+            Self::Command { .. } => f.write_str("Command"),
         }
     }
 }
@@ -118,6 +140,19 @@ pub struct Asker {
     pub session: Arc<dyn Actions>,
     /// The call.
     pub scope: CallScope,
+}
+
+impl Asker {
+    /// The session that answers now.
+    #[must_use]
+    pub fn current(&self) -> Arc<dyn Actions> {
+        let successor = match &self.scope {
+            CallScope::Command { successor } => successor.as_ref(),
+            _ => None,
+        };
+        let successor = successor.and_then(Successor::get);
+        successor.unwrap_or_else(|| Arc::clone(&self.session))
+    }
 }
 
 impl std::fmt::Debug for Asker {

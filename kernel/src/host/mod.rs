@@ -388,11 +388,12 @@ impl Bound {
     }
 
     fn of_session(&self, service: &str, payload: &[u8]) -> Result<(Arc<dyn Actions>, Ask), Error> {
-        let Some(Asker { session, scope }) = self.asker.clone() else {
+        let Some(asker) = self.asker.clone() else {
             return Err(Error::unsupported(&format!(
                 "the service \"{service}\" outside a session"
             )));
         };
+        let (session, scope) = (asker.current(), asker.scope);
         let payload = match payload {
             [] => Value::Null,
             payload => serde_json::from_slice(payload)?,

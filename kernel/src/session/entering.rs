@@ -9,7 +9,7 @@ use pliant_sdk::{Error, Event, Message};
 
 use super::claim::{Claimed, Passing, Standing};
 use super::{Delivery, Disposition, PromptEnd, Session, Shared, lock};
-use crate::host::actions::CallScope;
+use crate::host::actions::{CallScope, Successor};
 use crate::pipeline::{self, Passage, Prompt, PromptError, Readiness, Scene, WhenActive};
 use crate::registry::{Callers, HandlerFailure, Lender, Source};
 use crate::run;
@@ -204,7 +204,7 @@ impl Session {
         let session = self.clone();
         self.0.outbox.spawn(async move {
             let command = async |scene: &Scene<'_>| pipeline::command(scene, &prompt).await;
-            session.with_scene(0, command).await;
+            session.with_scene_of(0, None, command).await;
             session.0.publish_reports().await;
             preflight.tell(Disposition::Handled);
         });
@@ -326,6 +326,17 @@ impl Session {
         depth: u32,
         act: impl AsyncFnOnce(&Scene<'_>) -> T,
     ) -> T {
+        let successor = Some(Successor::default());
+        self.with_scene_of(depth, successor, act).await
+    }
+
+    /// The same; `successor` is where a command notes the session that takes the place of this one.
+    async fn with_scene_of<T>(
+        &self,
+        depth: u32,
+        successor: Option<Successor>,
+        act: impl AsyncFnOnce(&Scene<'_>) -> T,
+    ) -> T {
         let shared = &self.0;
         let snapshot = shared.equipment.registry.snapshot();
         let lend = |scope| Scoped { shared, scope };
@@ -333,7 +344,7 @@ impl Session {
         let cancel = lock(&shared.abort).clone();
         let prompt = shared.prompt.now();
         let scene = Scene {
-            command_lender: &lend(CallScope::Command),
+            command_lender: &lend(CallScope::Command { successor }),
             snapshot: &snapshot,
             resources: &prompt.resources,
             callers: Callers::new(&lender, shared.patience(cancel)),

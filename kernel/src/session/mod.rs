@@ -27,11 +27,13 @@ mod services;
 mod standing;
 mod state;
 mod stats;
+mod surroundings;
 mod system_prompt;
 mod tools;
 mod usage;
 
 pub(crate) use services::service_names;
+pub use surroundings::{Replaced, Replacement, Replaces, Surroundings};
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -91,6 +93,8 @@ pub struct Equipment {
     pub ui: Arc<dyn HostUi>,
     /// Loads what is registered anew.
     pub reloader: Arc<Reloader>,
+    /// What is around the sessions.
+    pub surroundings: Arc<Surroundings>,
     /// Called with each session before its handlers hear of it, so that a front end misses nothing.
     pub opened: Opened,
 }

@@ -1,4 +1,4 @@
-//! `exec(program, arguments, #{cwd, timeout, env})`: runs a program without a shell and answers
+//! `exec(program, arguments, #{cwd, timeout, env, max_buffer})`: runs a program without a shell and answers
 //! `#{stdout, stderr, code, killed, truncated}` (`extensions.md` §5.3).
 
 use std::collections::BTreeMap;
@@ -21,6 +21,7 @@ struct Options {
     cwd: String,
     timeout: Option<u64>,
     env: BTreeMap<String, String>,
+    max_buffer: Option<usize>,
 }
 
 /// The host joins both outputs in the order they come, so all of it is in `stdout`; `stderr` says
@@ -45,8 +46,15 @@ pub(super) fn install(engine: &mut Engine) {
 
 fn exec(program: &str, arguments: &Array, options: Map) -> ScriptResult<Map> {
     let call = Call::current()?;
-    let Options { cwd, timeout, env } =
-        super::options("exec", options, &["cwd", "timeout", "env"])?;
+    let known = ["cwd", "timeout", "env", "max_buffer"];
+    let Options {
+        cwd,
+        timeout,
+        env,
+        max_buffer,
+    } = super::options("exec", options, &known)?;
+    // A script cannot hold a longer string.
+    let most = max_buffer.map_or(MAX_STRING, |most| most.min(MAX_STRING));
     let mut argv = vec![program.to_owned()];
     argv.extend(arguments.iter().map(convert::display));
     let request = ExecRequest {
@@ -56,27 +64,33 @@ fn exec(program: &str, arguments: &Array, options: Map) -> ScriptResult<Map> {
         timeout_ms: timeout,
         ..ExecRequest::default()
     };
-    let outcome = call.wait(async { Ok(run(call.host(), &request).await) })?;
-    Ok(outcome.into_map())
+    let outcome = call.wait(async { Ok(run(call.host(), &request, most).await) })?;
+    Ok(outcome.into_map(most))
 }
 
 /// A failure of the program or its start is an outcome.
-async fn run(host: &Host, request: &ExecRequest) -> Outcome {
+async fn run(host: &Host, request: &ExecRequest, most: usize) -> Outcome {
     let mut outcome = Outcome::default();
-    if let Err(error) = collect(host, request, &mut outcome).await {
+    if let Err(error) = collect(host, request, most, &mut outcome).await {
         outcome.reason = error.message;
         outcome.code = NOT_OK;
     }
     outcome
 }
 
-async fn collect(host: &Host, request: &ExecRequest, outcome: &mut Outcome) -> Result<(), Error> {
+/// Takes output until the end, or until there is more than `most` bytes of it.
+async fn collect(
+    host: &Host,
+    request: &ExecRequest,
+    most: usize,
+    outcome: &mut Outcome,
+) -> Result<(), Error> {
     let mut process = host.exec(request).await?;
     loop {
         match process.next().await? {
             ProcessEvent::Output(piece) => {
                 outcome.output.extend_from_slice(&piece);
-                if outcome.output.len() > MAX_STRING {
+                if outcome.output.len() > most {
                     // Dropping the process kills it.
                     outcome.truncated = true;
                     outcome.killed = true;
@@ -86,7 +100,11 @@ async fn collect(host: &Host, request: &ExecRequest, outcome: &mut Outcome) -> R
             }
             ProcessEvent::Exit(exit) => {
                 outcome.killed = exit.timed_out;
-                outcome.code = exit.code.map_or(NOT_OK, i64::from);
+                outcome.code = match exit.code.map_or(NOT_OK, i64::from) {
+                    // It was killed, and may have answered the signal by ending well.
+                    0 if exit.timed_out => NOT_OK,
+                    code => code,
+                };
                 return Ok(());
             }
         }
@@ -94,8 +112,8 @@ async fn collect(host: &Host, request: &ExecRequest, outcome: &mut Outcome) -> R
 }
 
 impl Outcome {
-    fn into_map(mut self) -> Map {
-        self.output.truncate(MAX_STRING);
+    fn into_map(mut self, most: usize) -> Map {
+        self.output.truncate(most);
         let stdout = super::text_within_limit(&self.output);
         Map::from([
             ("stdout".into(), stdout.into()),

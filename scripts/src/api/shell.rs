@@ -9,7 +9,8 @@ pub(super) fn install(engine: &mut Engine) {
     engine.register_fn("shell_commands", |text: &str| as_map(commands(text)));
 }
 
-/// `#{commands: [#{words, assignments, redirects: [#{operator, target}], text}], unknown: […]}`
+/// `#{commands: [#{words, assignments, redirects: [#{operator, target}],
+/// text, dynamic}], unknown: […]}`
 fn as_map(found: Commands) -> Map {
     let commands = found.commands.into_iter().map(command);
     Map::from([
@@ -32,6 +33,7 @@ fn command(command: Command) -> Dynamic {
         ("words".into(), texts(command.words)),
         ("assignments".into(), texts(command.assignments)),
         ("redirects".into(), redirects.into()),
+        ("dynamic".into(), command.dynamic.into()),
     ])
     .into()
 }

@@ -2,10 +2,10 @@
 //! Timers end with the version of the script that started them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rhai::{Engine, FnPtr, INT};
+use tokio::sync::Notify;
 
 use super::register::function;
 use crate::call::{Call, ScriptResult, fail, throw};
@@ -38,7 +38,7 @@ fn start(name: &str, ms: INT, callback: FnPtr, repeats: bool) -> ScriptResult<Fn
             "{name} takes milliseconds, from 1 to those of a week"
         )));
     };
-    let stopped = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::new(Notify::new());
     let timer = Timer {
         callback: call.program().callback(callback, &[])?,
         period,
@@ -47,5 +47,5 @@ fn start(name: &str, ms: INT, callback: FnPtr, repeats: bool) -> ScriptResult<Fn
     };
     let started = timer.start(call.program(), call.host().clone(), call.runtime()?);
     started.map_err(|error| throw(&error))?;
-    function("stop", move || stopped.store(true, Ordering::Relaxed))
+    function("stop", move || stopped.notify_one())
 }

@@ -32,6 +32,8 @@ pub(crate) struct Command {
     pub(crate) assignments: Vec<String>,
     /// Files that are read or written.
     pub(crate) redirects: Vec<Redirect>,
+    /// It may get other arguments than those that are written.
+    pub(crate) dynamic: bool,
 }
 
 /// Where something is read from or written to.
@@ -55,16 +57,20 @@ const ENDINGS: [&str; 3] = ["fi", "done", "}"];
 const UNKNOWN_WORDS: [&str; 6] = ["case", "esac", "function", "select", "coproc", "[["];
 
 /// Variables that change which programs run, or what they do before anything else.
-const POWERFUL: [&str; 8] = [
+const POWERFUL: [&str; 11] = [
     "PATH",
     "IFS",
     "ENV",
     "BASH_ENV",
     "PROMPT_COMMAND",
-    "LD_PRELOAD",
-    "LD_LIBRARY_PATH",
     "SHELLOPTS",
+    "BASHOPTS",
+    "PS4",
+    "PAGER",
+    "EDITOR",
+    "VISUAL",
 ];
+const POWERFUL_BEGINNINGS: [&str; 4] = ["LD_", "DYLD_", "GIT_", "BASH_FUNC_"];
 
 /// Reads tokens.
 pub(super) struct Reader<'a> {
@@ -107,6 +113,10 @@ impl<'a> Reader<'a> {
         if text == "for" {
             // Its words up to the end of the line are no command; what they run counts.
             while let Some(Token::Word(word)) = self.tokens.front() {
+                // `for x do …` has no list.
+                if word.text == "do" && !word.quoted {
+                    break;
+                }
                 for inner in word.inner.clone() {
                     read(&inner, self.depth + 1, self.found);
                 }
@@ -117,6 +127,10 @@ impl<'a> Reader<'a> {
         if UNKNOWN_WORDS.contains(&text) || text.starts_with("((") {
             self.found.unsure(format!("it uses `{text}`"));
             return true;
+        }
+        let option = |token: &Token| matches!(token, Token::Word(word) if word.text == "-p");
+        if text == "time" && self.tokens.front().is_some_and(option) {
+            self.tokens.pop_front();
         }
         text == "{" || BEFORE_COMMANDS.contains(&text) || ENDINGS.contains(&text)
     }
@@ -145,8 +159,9 @@ impl<'a> Reader<'a> {
         let is_assignment = |word: &&Word| assigned(&word.text).is_some();
         let first = words.iter().take_while(is_assignment).count();
         let (assignments, rest) = words.split_at(first);
-        for name in assignments.iter().filter_map(|word| assigned(&word.text)) {
-            if POWERFUL.contains(&name) {
+        // `export` and `env` set them too.
+        for name in words.iter().filter_map(|word| assigned(&word.text)) {
+            if is_powerful(name) {
                 self.found.unsure(format!("it sets {name}"));
             }
         }
@@ -159,6 +174,7 @@ impl<'a> Reader<'a> {
         }
         let texts = |words: &[Word]| words.iter().map(|word| word.text.clone()).collect();
         self.found.commands.push(Command {
+            dynamic: rest.iter().any(|word| word.dynamic || word.pattern),
             words: texts(rest),
             assignments: texts(assignments),
             redirects,
@@ -180,6 +196,11 @@ impl<'a> Reader<'a> {
             self.found.unsure("the name of a command is empty");
         }
     }
+}
+
+fn is_powerful(variable: &str) -> bool {
+    let mut beginnings = POWERFUL_BEGINNINGS.iter();
+    POWERFUL.contains(&variable) || beginnings.any(|beginning| variable.starts_with(beginning))
 }
 
 /// The variable that a word sets, if it does.

@@ -40,24 +40,42 @@ struct Lexer<'a> {
     waiting: Vec<(String, bool, bool)>,
 }
 
-/// The tokens of a text.
-///
-/// # Errors
-/// What is not understood, as a clause.
-pub(super) fn tokens(text: &str) -> Result<Vec<Token>, String> {
+/// The tokens of a text, and what is not understood, as clauses. Behind that it goes on with the next
+/// command, so that a rule that forbids one still sees it.
+pub(super) fn tokens(text: &str) -> (Vec<Token>, Vec<String>) {
     let mut lexer = Lexer {
         rest: text,
         tokens: Vec::new(),
         waiting: Vec::new(),
     };
-    while lexer.step()? {}
-    match lexer.waiting.is_empty() {
-        true => Ok(lexer.tokens),
-        false => Err("a here-document has no end".to_owned()),
+    let mut unknown = Vec::new();
+    loop {
+        match lexer.step() {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(reason) => {
+                if !unknown.contains(&reason) {
+                    unknown.push(reason);
+                }
+                lexer.skip();
+            }
+        }
     }
+    if !lexer.waiting.is_empty() {
+        unknown.push("a here-document has no end".to_owned());
+    }
+    (lexer.tokens, unknown)
 }
 
 impl Lexer<'_> {
+    /// To where a command may begin.
+    fn skip(&mut self) {
+        let begins = |c: char| "\n;&|(){}`".contains(c);
+        let at = self.rest.char_indices().find(|(_, c)| begins(*c));
+        self.rest = at.map_or("", |(at, c)| &self.rest[at + c.len_utf8()..]);
+        self.tokens.push(Token::Operator(";"));
+    }
+
     fn step(&mut self) -> Result<bool, String> {
         let blank = |c: char| c == ' ' || c == '\t';
         self.rest = self.rest.trim_start_matches(blank);
@@ -136,6 +154,9 @@ impl Lexer<'_> {
                 }
                 body.push_str(line);
                 body.push('\n');
+            }
+            if expanded && body.contains("\\\n") {
+                return Err("a here-document joins lines, so its end is not sure".to_owned());
             }
             if expanded {
                 let mut word = Word::default();
@@ -265,7 +286,12 @@ fn expand(c: char, chars: &mut Source<'_>, word: &mut Word) -> Result<(), String
             loop {
                 match chars.next() {
                     Some('`') => break,
-                    Some('\\') => inner.extend(chars.next()),
+                    Some('\\') => match chars.next() {
+                        Some(c @ ('$' | '`' | '\\')) => inner.push(c),
+                        // In double quotes this is a quote, elsewhere it stays what it is.
+                        Some('"') => return Err("it has quotes in ` in quotes".to_owned()),
+                        other => inner.extend(Some('\\').into_iter().chain(other)),
+                    },
                     Some(c) => inner.push(c),
                     None => return Err("a ` is not closed".to_owned()),
                 }
@@ -304,11 +330,13 @@ fn dollar(chars: &mut Source<'_>, word: &mut Word) -> Result<(), String> {
                 depth += i32::from(c == '{') - i32::from(c == '}');
                 inside.push(c);
             }
-            if inside.contains(['$', '`', '@']) {
+            if inside.contains(['$', '`', '@', '[', '\'', '"', '\\']) {
                 return Err("it has an expansion in an expansion".to_owned());
             }
             word.text.push_str("${…}");
         }
+        Some('\\') => return Err("a line may end in an expansion".to_owned()),
+        Some('[') => return Err("it has a $[ that may be a sum".to_owned()),
         Some(c) if c.is_alphanumeric() || "_@*#?-$!".contains(c) => {
             word.dynamic = true;
             word.text.push('$');
@@ -339,6 +367,13 @@ fn until_closed(chars: &mut Source<'_>) -> Result<String, String> {
             _ => {}
         }
         if depth == 0 {
+            // A here-document's text has quotes that are none, so the end may be elsewhere.
+            let document = inner
+                .split_once("<<")
+                .and_then(|(_, rest)| rest.split_once('\n'));
+            if document.is_some_and(|(_, text)| text.contains(['\'', '"', '`'])) {
+                return Err("a here-document with quotes stands in a substitution".to_owned());
+            }
             return Ok(inner);
         }
         inner.push(c);

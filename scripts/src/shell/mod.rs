@@ -44,8 +44,10 @@ fn read(text: &str, depth: usize, found: &mut Commands) {
     if text.contains('\0') {
         found.unsure("it holds a NUL");
     }
-    match lexer::tokens(text) {
-        Ok(tokens) => Reader::new(tokens, depth, found).run(),
-        Err(reason) => found.unsure(reason),
+    if text.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r' | '\0')) {
+        found.unsure("it holds control characters");
     }
+    let (tokens, unknown) = lexer::tokens(text);
+    unknown.into_iter().for_each(|reason| found.unsure(reason));
+    Reader::new(tokens, depth, found).run();
 }

@@ -134,9 +134,88 @@ fn what_is_not_surely_understood_is_said() {
         "cat <<E\nx",
         "ls >",
         "ls \r\n rm x",
+        "a\u{7}b",
+        "export PATH=/tmp",
+        "env PATH=x ls",
+        "declare PATH=x",
+        "GIT_SSH_COMMAND='rm x' git fetch",
+        "DYLD_INSERT_LIBRARIES=x ls",
+        "PS4='$(rm x)' bash -x f",
+        "source f",
+        ". f",
+        "alias ls=rm",
+        "hash -p /tmp/x ls",
+        "shopt -s expand_aliases",
+        "fish -c 'rm x'",
+        "strace rm x",
+        "flock f rm x",
+        "sudo -s",
+        "sudo",
+        "python3 -c 'x'",
+        "perl -pe x",
+        "echo x | node",
+        "awk 'BEGIN{system(\"rm\")}'",
+        "git -c alias.x='!rm' x",
+        "test -v 'a[$(rm x)]'",
+        "printf -v 'a[$(rm x)]' x",
+        "let 'a[`rm x`]'",
     ] {
         assert!(is_unsure(text), "{text:?} gives {:?}", told(text));
     }
+}
+
+#[test]
+fn a_line_that_is_read_in_two_ways_is_not_understood() {
+    // Each of these runs `rm` where a reader who is a little wrong about the shell sees none.
+    for text in [
+        "echo \"$\\\n(rm x)\"",
+        "cat <<EOF\nEO\\\nF\nrm x\ncat <<EOF\nEOF",
+        "echo `echo \\' ; rm x ; echo \\'`",
+        "echo \"`echo \\\"$(rm x)\\\"`\"",
+        "echo ${x:-\"}\"} ; rm x ; echo \"a\"",
+        "echo \"$(cat <<E\n'\nE\n)\" ; rm x ; echo \"'')\"",
+    ] {
+        let told = told(text);
+        let sees = told.lines().any(|line| line.starts_with("rm"));
+        assert!(is_unsure(text) || sees, "{text:?} gives {told:?}");
+    }
+}
+
+#[test]
+fn what_stands_behind_something_not_understood_is_told_all_the_same() {
+    // So that a rule that forbids it wins (reports T09).
+    for text in [
+        "echo ${x:-$(ls)}; rm x",
+        "f() { rm x; }",
+        "case y in y) rm x;; esac",
+        "a=(1 2); rm x",
+        "trap 'rm x' EXIT",
+        "for y do rm x; done",
+        "sudo A=1 rm x",
+        "time -p rm x",
+        "chroot / rm x",
+        "busybox rm x",
+    ] {
+        let told = told(text);
+        assert!(
+            told.lines().any(|line| line.starts_with("rm x")),
+            "{text:?} gives {told:?}"
+        );
+    }
+}
+
+#[test]
+fn a_command_whose_arguments_may_become_others_says_so() {
+    for (text, dynamic) in [
+        ("git push", false),
+        ("git $X", true),
+        ("git pus?", true),
+        ("git {push,-f}", true),
+        ("git 'pus?' \"\\$X\"", false),
+    ] {
+        assert_eq!(commands(text).commands[0].dynamic, dynamic, "{text}");
+    }
+    assert!(commands("ls | xargs git").commands[2].dynamic);
 }
 
 #[test]
@@ -206,6 +285,11 @@ fn piece() -> impl Strategy<Value = String> {
         "timeout 5 p0",
         "p1 <<-E\n\tx $(p2)\n\tE\n",
         "p3 <<<\"$(p4)\"",
+        "for y do p4; done",
+        "echo `echo \\\\' ; p5 ; echo \\\\'`",
+        "echo ${X:-\"}\"} ; p6 ; echo \"a\"",
+        "echo \"$\\\n(p7)\"",
+        "cat <<EOF\nEO\\\nF\np8\ncat <<EOF\nEOF\n",
         "p5 ${X:-p6}",
         "p7 $((1+1))",
         "Z=p8",

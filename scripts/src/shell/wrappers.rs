@@ -30,8 +30,10 @@ const fn wrapper(
 }
 
 /// Options that are not here make whoever judges ask.
-const WRAPPERS: [Wrapper; 14] = [
+const WRAPPERS: [Wrapper; 16] = [
     wrapper("builtin", "", "", 0),
+    wrapper("busybox", "", "", 0),
+    wrapper("chroot", "", "", 1),
     wrapper("command", "pvV", "", 0),
     wrapper("doas", "nL", "uC", 0),
     wrapper("env", "i0v", "uC", 0),
@@ -42,12 +44,53 @@ const WRAPPERS: [Wrapper; 14] = [
     wrapper("setsid", "cfw", "", 0),
     wrapper("stdbuf", "", "ioe", 0),
     wrapper("sudo", "AbEHKkNnPSsi", "CDghpRrTtUu", 0),
-    wrapper("time", "p", "", 0),
+    wrapper("time", "pavq", "fo", 0),
     wrapper("timeout", "", "ks", 1),
     wrapper("xargs", "0prtx", "adEILnPs", 0),
 ];
 
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "ksh", "zsh", "ash"];
+
+/// Programs whose arguments or files are commands in ways that are not followed, and those that make
+/// other names of commands.
+const ANYTHING: [&str; 26] = [
+    "su", "ssh", "parallel", "watch", "script", "trap", "source", ".", "alias", "enable", "hash",
+    "shopt", "bind", "complete", "fc", "fish", "runuser", "flock", "strace", "ltrace", "gdb",
+    "entr", "unshare", "nsenter", "at", "batch",
+];
+
+/// Programs that run text of their own languages.
+const INTERPRETERS: [&str; 11] = [
+    "python",
+    "perl",
+    "ruby",
+    "node",
+    "php",
+    "lua",
+    "deno",
+    "bun",
+    "osascript",
+    "pwsh",
+    "tclsh",
+];
+
+/// Parts of the shell that look for sums in their arguments, in which commands may stand.
+const CALCULATING: [&str; 14] = [
+    "let",
+    "declare",
+    "typeset",
+    "local",
+    "export",
+    "readonly",
+    "read",
+    "unset",
+    "printf",
+    "test",
+    "[",
+    "mapfile",
+    "readarray",
+    "wait",
+];
 
 /// Tells what a command runs.
 pub(super) fn follow(words: &[Word], depth: usize, found: &mut Commands) {
@@ -63,12 +106,48 @@ pub(super) fn follow(words: &[Word], depth: usize, found: &mut Commands) {
     if SHELLS.contains(&name) {
         return shell(arguments, name, depth, found);
     }
-    if ["su", "ssh", "parallel", "watch", "script", "trap"].contains(&name) {
-        return found.unsure(format!("`{name}` may run anything"));
+    if let Some(reason) = doubt(name, arguments) {
+        found.unsure(reason);
+    }
+    // What it would run is told all the same, for a rule that forbids it.
+    if name == "trap" {
+        return line(&arguments[..arguments.len().min(1)], name, depth, found);
     }
     if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.name == name) {
         wrapped(wrapper, arguments, depth, found);
     }
+}
+
+/// Why nobody can tell what a program does with its arguments, if so.
+fn doubt(name: &str, arguments: &[Word]) -> Option<String> {
+    let any = |is: &dyn Fn(&str) -> bool| arguments.iter().any(|word| is(&word.text));
+    let is_code = |text: &str| {
+        let letters = text.strip_prefix('-').unwrap_or_default();
+        matches!(text, "eval" | "--eval" | "--print" | "-")
+            || (!letters.starts_with('-') && letters.contains(['c', 'e', 'E', 'r', 'p']))
+    };
+    let language = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let redefines = |text: &str| {
+        text == "-c" || text.starts_with("--exec-path") || text.starts_with("--config-env")
+    };
+    let runs = |text: &str| ["system", "|", "@"].iter().any(|part| text.contains(part));
+    if ANYTHING.contains(&name) || name.starts_with('-') {
+        return Some(format!("`{name}` may run anything"));
+    }
+    if INTERPRETERS.contains(&language) && (arguments.is_empty() || any(&is_code)) {
+        return Some(format!("`{name}` runs text of another language"));
+    }
+    if name.ends_with("awk") && any(&runs) {
+        return Some(format!("`{name}` may run commands"));
+    }
+    if name == "git" && any(&redefines) {
+        return Some("`git` is given settings, which may name commands".to_owned());
+    }
+    let hides = |text: &str| text.contains('[') && text.contains(['$', '`']);
+    if CALCULATING.contains(&name) && any(&hides) {
+        return Some(format!("`{name}` may find commands in a sum"));
+    }
+    None
 }
 
 /// Words that make a line of shell together.
@@ -119,7 +198,7 @@ fn wrapped(wrapper: &Wrapper, arguments: &[Word], depth: usize, found: &mut Comm
         if first.dynamic && text.starts_with('-') {
             return found.unsure(format!("an option of `{}` is not known", wrapper.name));
         }
-        if wrapper.name == "env" && assigned(text).is_some() {
+        if ["env", "sudo", "doas"].contains(&wrapper.name) && assigned(text).is_some() {
             rest = &rest[1..];
             continue;
         }
@@ -140,11 +219,17 @@ fn wrapped(wrapper: &Wrapper, arguments: &[Word], depth: usize, found: &mut Comm
         }
     }
     let rest = rest.get(wrapper.arguments..).unwrap_or_default();
-    let Some(first) = rest.first() else { return };
+    let Some(first) = rest.first() else {
+        if ["sudo", "doas"].contains(&wrapper.name) {
+            found.unsure(format!("`{}` may open a shell", wrapper.name));
+        }
+        return;
+    };
     if first.dynamic || first.pattern {
         found.unsure("the name of a command is known only when it runs");
     }
     found.commands.push(Command {
+        dynamic: wrapper.name == "xargs" || rest.iter().any(|word| word.dynamic || word.pattern),
         words: rest.iter().map(|word| word.text.clone()).collect(),
         ..Command::default()
     });
@@ -183,6 +268,7 @@ fn found_files(arguments: &[Word], depth: usize, found: &mut Commands) {
             .position(|word| [";", "+"].contains(&word.text.as_str()));
         let (command, after) = rest.split_at(end.unwrap_or(rest.len()));
         found.commands.push(Command {
+            dynamic: true,
             words: command.iter().map(|word| word.text.clone()).collect(),
             ..Command::default()
         });

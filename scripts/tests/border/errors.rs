@@ -102,9 +102,70 @@ async fn assigning_to_a_constant_map_is_an_error_and_no_panic() {
 }
 
 #[tokio::test]
-async fn eval_and_modules_do_not_exist() {
-    for text in ["eval(\"1\");", "import \"x\" as y;", "export let x = 1;"] {
-        let error = load_error(text).await;
-        assert!(error.message.starts_with("t.rhai:1:"), "{error}");
+async fn habits_of_javascript_are_answered_with_what_takes_their_place() {
+    let mut missed = Vec::new();
+    for (text, hint) in [
+        (
+            "function f(a) { a }",
+            "a function is written `fn name(a) { … }`",
+        ),
+        ("let f = (a) => a;", "a closure `|a| …`"),
+        ("on(\"input\", (event) => { });", "a closure `|a| …`"),
+        ("let x = null;", "nothing is written `()`"),
+        ("let x = undefined;", "nothing is written `()`"),
+        ("let a = 1; if a === 1 { }", "compare with `==` and `!=`"),
+        ("let a = 1; if a !== 1 { }", "compare with `==` and `!=`"),
+        ("let o = #{}; let {a} = o;", "`let` takes one name"),
+        ("let o = []; let [a] = o;", "`let` takes one name"),
+        ("console.log(\"x\");", "write to the log with `log(text)`"),
+        ("let f = async |a| a;", "leave `async` and `await` out"),
+        (
+            "let x = await exec(\"a\", []);",
+            "leave `async` and `await` out",
+        ),
+        (
+            "let a = 1; let x = 'a ${a}';",
+            "with `${…}` in it in backticks",
+        ),
+        ("let a = 1; a++;", "write `x += 1`"),
+        (
+            "for (let i = 0; i < 3; i++) { }",
+            "a loop is `for x in list { … }`",
+        ),
+        ("let x = new Map();", "a map is `#{ a: 1 }`"),
+        ("var x = 1;", "variables are declared with `let`"),
+        ("let x = [1]; x.length", "it is called `len` here"),
+        ("let x = \"a\"; x.length", "it is called `len` here"),
+        (
+            "let x = \"a\"; x.toUpperCase()",
+            "it is called `to_upper` here",
+        ),
+        ("[1].forEach(|x| x);", "loop with `for x in list { … }`"),
+        ("setTimeout(|| 1, 5);", "use `after(ms, || …)`"),
+    ] {
+        let message = load_error(text).await.message;
+        let (said, hinted) = message.split_once("\n  hint: ").unwrap_or((&message, ""));
+        if !said.starts_with("t.rhai:1:") || !hinted.contains(hint) {
+            missed.push(format!("{text}: {message}"));
+        }
     }
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
+#[tokio::test]
+async fn what_is_right_in_rhai_gets_no_hint_of_another_language() {
+    let message = load_error("switch 1 { 1 => 2, _ => 3 }; let x = ;")
+        .await
+        .message;
+    assert!(!message.contains("null"), "{message}");
+    let message = load_error("let nullable = 1; nullable.shrink()")
+        .await
+        .message;
+    assert!(!message.contains("hint"), "{message}");
+}
+
+#[tokio::test]
+async fn eval_does_not_exist() {
+    let error = load_error("eval(\"1\");").await;
+    assert!(error.message.starts_with("t.rhai:1:"), "{error}");
 }

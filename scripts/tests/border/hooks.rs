@@ -181,3 +181,116 @@ async fn dialogs_answer_what_the_user_chose_and_nothing_where_nobody_is() {
     let answer = bench.hook("input", json!({})).await.unwrap();
     assert_eq!(answer, json!({"sure": false, "pick": null, "line": null}));
 }
+
+#[tokio::test]
+async fn every_event_reaches_a_script_and_what_it_may_answer_comes_back() {
+    // extensions §3: each event with what a handler may answer.
+    let events = [
+        ("project_trust", r#"#{ trusted: "yes", remember: true }"#),
+        (
+            "resources_discover",
+            r#"#{ skillPaths: ["/s"], promptPaths: [], themePaths: [] }"#,
+        ),
+        ("mcp_servers_change", "()"),
+        ("session_start", "()"),
+        ("session_info_changed", "()"),
+        ("session_before_switch", "#{ cancel: true }"),
+        (
+            "session_before_fork",
+            "#{ cancel: true, skipConversationRestore: true }",
+        ),
+        (
+            "session_before_compact",
+            r#"#{ compaction: #{ summary: "s", firstKeptEntryId: "e", tokensBefore: 1 } }"#,
+        ),
+        ("session_compact", "()"),
+        ("session_compact_failed", "()"),
+        (
+            "session_before_tree",
+            r#"#{ summary: #{ summary: "s" }, label: "l" }"#,
+        ),
+        ("session_tree", "()"),
+        ("session_shutdown", "()"),
+        ("input", r#"#{ action: "transform", text: "t" }"#),
+        ("before_agent_start", r#"#{ systemPrompt: "p" }"#),
+        ("agent_start", "()"),
+        ("agent_end", "()"),
+        (
+            "agent_before_settle",
+            r#"#{ entries: [], "continue": true }"#,
+        ),
+        ("agent_settled", "()"),
+        ("turn_start", "()"),
+        ("turn_end", r#"#{ entries: [], "continue": false }"#),
+        ("context", "#{ messages: [] }"),
+        ("context_with_system", "#{ messages: [] }"),
+        ("before_provider_headers", "()"),
+        ("before_provider_request", "#{ payload: 1 }"),
+        ("after_provider_response", "()"),
+        ("provider_stream_event", "()"),
+        ("cache_warming_decision", r#"#{ action: "stop" }"#),
+        ("message_start", "()"),
+        ("message_update", "()"),
+        ("message_end", r#"#{ message: #{ role: "user" } }"#),
+        ("tool_execution_start", "()"),
+        (
+            "tool_call",
+            r#"#{ block: true, reason: "r", terminate: true }"#,
+        ),
+        ("tool_execution_update", "()"),
+        ("tool_result", "#{ isError: true, content: [] }"),
+        ("tool_execution_end", "()"),
+        ("model_select", "()"),
+        ("thinking_level_select", "()"),
+        (
+            "user_bash",
+            r#"#{ result: #{ output: "", exitCode: (), cancelled: false, truncated: false } }"#,
+        ),
+        ("ui_prompt_start", "()"),
+        ("ui_prompt_end", "()"),
+    ];
+    assert_eq!(events.len(), 41, "the catalogue has 41 events");
+    for (event, answer) in events {
+        let script = format!(
+            r#"let seen = (); on("{event}", |event| {{ seen = event; {answer} }});
+            let expected = json_stringify({answer});
+            register_tool(#{{ name: "t", description: "d", execute: || [seen.type, seen.field, expected] }});"#
+        );
+        let bench = load(&script).await;
+        let payload = json!({"type": event, "field": [1, {"a": null}]});
+        let answered = bench.hook(event, payload).await.unwrap();
+        let seen = bench.tool("t", json!({})).await.unwrap();
+        let seen = &seen["structuredContent"];
+        assert_eq!(
+            (&seen[0], &seen[1]),
+            (&json!(event), &json!([1, {"a": null}])),
+            "{event}"
+        );
+        let expected: Value = serde_json::from_str(seen[2].as_str().unwrap()).unwrap();
+        assert_eq!(answered, expected, "{event}");
+    }
+}
+
+#[tokio::test]
+async fn each_editable_field_is_read_back_and_no_other() {
+    // extensions §7.1
+    for (event, field) in [
+        ("tool_call", "input"),
+        ("before_provider_headers", "headers"),
+        ("before_agent_start", "systemPromptOptions"),
+        ("context", "messages"),
+    ] {
+        let bench = load(&format!(
+            r#"on("{event}", |event| {{ event.other = 1; if event.edit {{ event.{field} = #{{ b: 2 }}; }} }});"#
+        ))
+        .await;
+        let payload = |edit: bool| json!({"edit": edit, field: {"a": 1}, "other": 0});
+        assert_eq!(
+            bench.hook(event, payload(true)).await.unwrap(),
+            json!({"event": {field: {"b": 2}}}),
+            "{event}"
+        );
+        let unedited = bench.hook(event, payload(false)).await.unwrap();
+        assert_eq!(unedited, Value::Null, "{event}");
+    }
+}

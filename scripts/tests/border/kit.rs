@@ -1,6 +1,7 @@
 //! The test bench: a script loaded over scripted services, and one way to call what it contributes.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use pliant_sdk::error::code;
 use pliant_sdk::host::{BoxFuture, ByteStream, Host, Services};
 use pliant_sdk::plugin::{CallCtx, Caller, Flow, Invocation};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 type Answer = Box<dyn Fn(&[u8]) -> Result<Vec<Vec<u8>>, Error> + Send + Sync>;
 
@@ -21,6 +23,7 @@ pub(crate) struct Fake {
     answers: HashMap<&'static str, Answer>,
     delay: Duration,
     asked: Mutex<Vec<(String, Value)>>,
+    was_asked: Notify,
 }
 
 impl Fake {
@@ -61,6 +64,19 @@ impl Fake {
         same.map(|(_, payload)| payload.clone()).collect()
     }
 
+    /// Waits until a service was asked that often.
+    pub(crate) async fn until_asked(&self, service: &str, times: usize) -> Vec<Value> {
+        loop {
+            let next = self.was_asked.notified();
+            let asked = self.asked(service);
+            if asked.len() >= times {
+                return asked;
+            }
+            let patience = tokio::time::timeout(Duration::from_secs(20), next);
+            assert!(patience.await.is_ok(), "{service} was asked {asked:?} only");
+        }
+    }
+
     fn answer(&self, service: &str, payload: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
         self.note(service, payload);
         match self.answers.get(service) {
@@ -72,6 +88,8 @@ impl Fake {
     fn note(&self, service: &str, payload: &[u8]) {
         let mut asked = self.asked.lock().unwrap();
         asked.push((service.to_owned(), first_line(payload)));
+        drop(asked);
+        self.was_asked.notify_waiters();
     }
 }
 
@@ -162,9 +180,19 @@ pub(crate) async fn load_error(text: &str) -> Error {
 }
 
 pub(crate) async fn try_load(text: &str, fake: Fake, limits: Limits) -> Result<Bench, Error> {
+    try_load_at(None, text, fake, limits).await
+}
+
+/// Loads a script as if it were in that file.
+pub(crate) async fn try_load_at(
+    path: Option<PathBuf>,
+    text: &str,
+    fake: Fake,
+    limits: Limits,
+) -> Result<Bench, Error> {
     let script = Script {
         name: "t.rhai".to_owned(),
-        path: None,
+        path,
         text: text.to_owned(),
         rank: Rank::CommandLine,
     };

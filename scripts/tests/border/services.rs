@@ -72,6 +72,27 @@ async fn exec_reports_a_failed_start_and_cut_output_as_outcomes() {
         "1 true true 16777216",
     )
     .await;
+    // extensions §5.3: what is cut or killed never has the code 0.
+    let chatty = || {
+        Fake::default().stream("exec.stream", |_| {
+            let exit = br#"x{"code":0,"timedOut":true}"#.to_vec();
+            Ok(vec![b"oabc".to_vec(), b"odef".to_vec(), exit])
+        })
+    };
+    for (most, expected) in [
+        (0, "1 true true "),
+        (4, "1 true true abcd"),
+        (6, "1 false true abcdef"),
+        (7, "1 false true abcdef"),
+    ] {
+        let run = format!("exec(\"say\", [], #{{ max_buffer: {most} }})");
+        let shown = "`${r.code} ${r.truncated} ${r.killed} ${r.stdout}`";
+        check(chatty(), &format!("let r = {run}; {shown}"), expected).await;
+    }
+    let negative = "exec(\"say\", [], #{ max_buffer: -1 })";
+    let bench = load_with(&tool(negative), chatty()).await;
+    let text = bench.tool_text("t", json!({})).await;
+    assert!(text.contains("the options of exec: "), "{text}");
 }
 
 #[tokio::test]

@@ -180,6 +180,22 @@ fn questions() -> Vec<(&'static str, &'static str, Value)> {
             json!({"customInstructions": "short"}),
         ),
         ("ctx.compact()", "session.compact", json!({})),
+        ("ctx.new_session()", "session.new", json!({})),
+        (
+            r#"ctx.new_session(#{ parentSession: "p", then: |ctx| log("then") })"#,
+            "session.new",
+            json!({"parentSession": "p"}),
+        ),
+        (
+            r#"ctx.switch_session("/a.jsonl")"#,
+            "session.switch",
+            json!({"sessionPath": "/a.jsonl"}),
+        ),
+        (
+            r#"ctx.fork_at("e1", #{ position: "at" })"#,
+            "session.fork",
+            json!({"entryId": "e1", "position": "at"}),
+        ),
         (
             r#"ctx.navigate_tree("e1", #{ summarize: true, label: "l" })"#,
             "session.navigate",

@@ -4,7 +4,7 @@ use pliant_kernel::registry::Kind;
 use pliant_scripts::shipped_extensions;
 use serde_json::{Value, json};
 
-use crate::kit::{Bench, Fake, load_with};
+use crate::kit::{Bench, Fake, http_answer, load_with};
 
 async fn shipped(name: &str, fake: Fake) -> Bench {
     let all = shipped_extensions();
@@ -47,7 +47,7 @@ async fn the_gate_judges_every_simple_command_and_what_denies_wins() {
         "git log -n 3 --oneline",
         "ls -la && git log",
         "cd x; ls",
-        "/usr/bin/git log",
+        "ls 2>/dev/null 2>&1",
     ] {
         assert!(!is_blocked(&bash(&bench, line).await), "{line}");
     }
@@ -68,6 +68,9 @@ async fn the_gate_judges_every_simple_command_and_what_denies_wins() {
         "A=1 rm y",
         "sh -c 'rm y'",
         "ls $X; $Y",
+        "./git log",
+        "git log > ~/.bashrc",
+        "cd x &>> f",
     ] {
         assert!(is_blocked(&bash(&bench, line).await), "{line}");
     }
@@ -84,6 +87,10 @@ async fn a_rule_that_denies_is_not_asked_about_wherever_the_command_stands() {
         "bash -c 'ls && git push'",
         "sudo git push",
         "$X; git push",
+        "echo ${x:-$(ls)}; git push",
+        "f() { git push; }",
+        "git -C /r --no-pager push",
+        "/usr/bin/git push",
     ] {
         let answer = bash(&bench, line).await;
         assert!(is_blocked(&answer), "{line}");
@@ -97,9 +104,22 @@ async fn a_rule_that_denies_is_not_asked_about_wherever_the_command_stands() {
     }
     assert!(bench.fake.asked("ui.ask").is_empty());
     let logged = bench.fake.asked("session.append");
-    assert_eq!(logged.len(), 6);
+    assert_eq!(logged.len(), 10);
     assert_eq!(logged[0]["data"]["decision"], "deny");
     assert_eq!(logged[0]["customType"], "permission-gate");
+}
+
+#[tokio::test]
+async fn an_argument_that_may_become_one_that_a_rule_forbids_is_asked_about() {
+    // reports T09
+    let rules = r#"{"deny": ["git push **"], "ask": []}"#;
+    let bench = shipped("permission-gate", gate(rules, None)).await;
+    for line in ["git $X", "git pus?", "ls | xargs git"] {
+        assert!(is_blocked(&bash(&bench, line).await), "{line}");
+    }
+    for line in ["git log", "echo $X", "ls *"] {
+        assert!(!is_blocked(&bash(&bench, line).await), "{line}");
+    }
 }
 
 #[tokio::test]
@@ -252,6 +272,10 @@ async fn plan_mode_lets_look_and_nothing_else_until_it_is_turned_off() {
         "git log && git diff",
         "find . -name x",
         "ls 2>/dev/null",
+        "ls 2>&1 | sort -rn",
+        "find . -type f -name '*.rs' -follow",
+        "git branch -a",
+        "git log || rg -n x src/*",
         "cd x; true",
     ] {
         let answer = bash(&bench, line).await;
@@ -266,6 +290,16 @@ async fn plan_mode_lets_look_and_nothing_else_until_it_is_turned_off() {
         "ls > out",
         "git commit",
         "find . -delete",
+        "find . -fprintf out x",
+        "find . $X",
+        "sort -no out in",
+        "sort --output=out in",
+        "rg --pre ./x y",
+        "git branch new",
+        "git branch -D old",
+        "git diff --output=out",
+        "ls > 1",
+        "date -s 0",
         "ls; touch x",
         "$X",
         "ls | xargs rm",
@@ -373,6 +407,53 @@ async fn the_router_hands_over_and_back() {
         assert_eq!(route["model"], expected, "{reason}");
         state = route["state"].clone();
     }
+}
+
+#[tokio::test]
+async fn a_compatible_server_is_asked_for_its_models_unless_the_settings_name_them() {
+    let models = async |setting: &'static str, status: u16, body: &'static str| {
+        let fake = Fake::default()
+            .stream("config.get", move |_| Ok(vec![setting.as_bytes().to_vec()]))
+            .stream("http.stream", move |_| Ok(http_answer(status, body)));
+        let bench = shipped("openai-compatible", fake).await;
+        let listed = bench.invoke(Kind::Provider, "compatible", "models", Value::Null);
+        let listed = listed.await.unwrap();
+        let fact = |model: &Value| {
+            let text = |field: &str| model[field].as_str().unwrap().to_owned();
+            format!(
+                "{} {} {}",
+                text("id"),
+                text("baseUrl"),
+                model["contextWindow"]
+            )
+        };
+        let facts: Vec<String> = listed.as_array().unwrap().iter().map(fact).collect();
+        (facts.join(", "), bench.fake.asked("http.stream").len())
+    };
+    let server = r#"{"baseUrl": "http://s/v1/"}"#;
+    let body = r#"{"data": [{"id": "a"}, {"id": 7}, {"id": ""}, {"id": "b"}]}"#;
+    let both = "a http://s/v1 32768, b http://s/v1 32768".to_owned();
+    assert_eq!(models(server, 200, body).await, (both, 1));
+    for (status, body) in [
+        (500, body),
+        (200, "<html>"),
+        (200, "[]"),
+        (200, r#"{"data": null}"#),
+        (200, r#"{"data": "no"}"#),
+        (200, r#"{"data": [null, 1]}"#),
+    ] {
+        assert_eq!(
+            models(server, status, body).await,
+            (String::new(), 1),
+            "{body}"
+        );
+    }
+    let named = r#"{"baseUrl": "http://s/v1", "models": ["c"], "contextWindow": 9}"#;
+    assert_eq!(
+        models(named, 200, body).await,
+        ("c http://s/v1 9".to_owned(), 0)
+    );
+    assert_eq!(models("null", 200, body).await, (String::new(), 0));
 }
 
 #[test]

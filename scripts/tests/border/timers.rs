@@ -118,3 +118,50 @@ async fn timers_begin_in_handlers_and_there_are_not_too_many() {
         );
     }
 }
+
+/// reports E04
+#[tokio::test]
+async fn a_retired_generation_that_a_call_holds_alive_has_no_timers() {
+    let bench = started(
+        r#"every(1, || log("tick")); after(1, || { log("begun"); sleep(86400); log("ended"); });"#,
+    )
+    .await;
+    bench.fake.until_asked("log.write", 3).await;
+    bench.generation.retire();
+    let at_end = bench.fake.asked("log.write").len();
+    let other = started(r#"every(1, || log("clock"));"#).await;
+    other.fake.until_asked("log.write", 20).await;
+    // One may have been on its way.
+    let later = bench.fake.asked("log.write").len();
+    assert!(later <= at_end + 1, "{at_end} then {later}");
+    let error = bench.hook("session_start", json!({})).await.unwrap_err();
+    assert!(
+        error
+            .message
+            .contains("this version of the script has been replaced"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_timer_that_stops_itself_ends_its_run_first_and_has_no_other() {
+    let bench = started(
+        r#"let stop = (); let n = 0;
+        stop = every(1, || { stop.call(); n += 1; sleep(0); log(`run ${n}`); });"#,
+    )
+    .await;
+    bench.fake.until_asked("log.write", 1).await;
+    let other = started(r#"every(1, || log("clock"));"#).await;
+    other.fake.until_asked("log.write", 20).await;
+    assert_eq!(lines(&bench, 1).await, ["t.rhai: run 1"]);
+}
+
+#[tokio::test]
+async fn a_stopped_timer_does_not_count_until_its_time_would_have_come() {
+    let script = r#"on("turn_start", || { let stop = after(600000, || 1); stop.call(); });"#;
+    let bench = load_with(script, Fake::default()).await;
+    for _ in 0..150 {
+        bench.hook("turn_start", json!({})).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+}

@@ -128,7 +128,8 @@ impl Shared {
         cancel: &CancellationToken,
     ) -> Result<BashExecutionMessage, Error> {
         let user = Source::inline("user", Rank::User);
-        let host = Host::from_shared(self.source_services(&user, CallScope::Command));
+        let host =
+            Host::from_shared(self.source_services(&user, CallScope::Command { successor: None }));
         let request = ExecRequest {
             shell_command: Some(command.to_owned()),
             ..ExecRequest::default()

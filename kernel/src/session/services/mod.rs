@@ -2,6 +2,7 @@
 //! services, and what each kind of call may use (`extensions.md` §5.1). A session that has ended
 //! answers nobody (§6).
 
+mod around;
 mod bus;
 mod messages;
 mod model;
@@ -11,6 +12,7 @@ mod places;
 mod prompt;
 mod read;
 mod reload;
+mod replace;
 mod state;
 mod tools;
 
@@ -21,6 +23,7 @@ use std::sync::atomic::Ordering;
 use pliant_sdk::error::code;
 use pliant_sdk::host::{BoxFuture, ByteStream};
 use pliant_sdk::{Error, Model};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -51,7 +54,7 @@ enum Allowed {
 impl Allowed {
     fn check(self, service: &str, scope: &CallScope) -> Result<(), Error> {
         match (self, scope) {
-            (Self::Anywhere, _) | (Self::InCommands, CallScope::Command) => Ok(()),
+            (Self::Anywhere, _) | (Self::InCommands, CallScope::Command { .. }) => Ok(()),
             (Self::InTools, CallScope::Tool { .. }) => Ok(()),
             (Self::InTools, _) => Err(Error::new(
                 code::UNAVAILABLE,
@@ -77,6 +80,8 @@ const GROUPS: &[&[Service]] = &[
     prompt::SERVICES,
     read::SERVICES,
     reload::SERVICES,
+    around::SERVICES,
+    replace::SERVICES,
     naming::SERVICES,
     places::SERVICES,
     tools::SERVICES,
@@ -186,6 +191,11 @@ impl Actions for Shared {
         };
         Box::pin(std::future::ready(opened))
     }
+}
+
+fn read_as<T: DeserializeOwned>(service: &str, payload: Value) -> Result<T, Error> {
+    serde_json::from_value(payload)
+        .map_err(|error| Error::invalid(format!("{service} cannot use what it was given: {error}")))
 }
 
 impl Shared {

@@ -4,10 +4,9 @@ use pliant_sdk::message::ThinkingLevel;
 use pliant_sdk::session::ScopedModel;
 use pliant_sdk::{Error, Model};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{Allowed, Service};
+use super::{Allowed, Service, read_as};
 use crate::session::model::shown;
 use crate::session::{Keep, SelectError, SelectOptions, Session};
 
@@ -32,7 +31,7 @@ pub(super) const SERVICES: &[Service] = &[
         allowed: Allowed::Anywhere,
         run: |session, ask| {
             Box::pin(async move {
-                let SetLevel { level } = read("session.set_thinking_level", ask.payload)?;
+                let SetLevel { level } = read_as("session.set_thinking_level", ask.payload)?;
                 let session = Session(session);
                 let level = session.set_thinking_level(level, Keep::Session).await?;
                 Ok(json!(level))
@@ -85,7 +84,7 @@ struct SetLevel {
 
 /// Without a key the answer is a plain no: an extension may try one model after another.
 async fn set_model(session: Session, payload: Value) -> Result<Value, Error> {
-    let SetModel { model: wanted } = read("session.set_model", payload)?;
+    let SetModel { model: wanted } = read_as("session.set_model", payload)?;
     let catalog = &session.0.equipment.catalog;
     let model = catalog.by_reference(&wanted).await?.ok_or_else(|| {
         Error::failed(format!(
@@ -97,9 +96,4 @@ async fn set_model(session: Session, payload: Value) -> Result<Value, Error> {
         Err(SelectError::NoKey { .. }) => Ok(json!(false)),
         Err(SelectError::Failed(error)) => Err(error),
     }
-}
-
-fn read<T: DeserializeOwned>(service: &str, payload: Value) -> Result<T, Error> {
-    serde_json::from_value(payload)
-        .map_err(|error| Error::invalid(format!("{service} cannot use what it was given: {error}")))
 }
