@@ -16,6 +16,7 @@ mod limits;
 mod loading;
 mod models;
 mod providers;
+mod readme;
 mod services;
 mod session;
 mod shipped;
