@@ -100,7 +100,7 @@ fn every_function_is_answered_by_a_real_session() {
     for (name, expected) in [
         ("mode", json!("rpc")),
         ("pending", json!(false)),
-        ("trusted", json!(false)),
+        ("trusted", json!(true)),
         ("fewer", json!(["read"])),
         ("settings", json!(7)),
         ("name", json!("named")),

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::{Allowed, Service, read_as};
 use crate::host::actions::{Ask, CallScope};
-use crate::session::Shared;
 use crate::session::surroundings::{Replaced, Replacement};
+use crate::session::{Shared, lock};
 use crate::tree::{EntryId, Position};
 
 pub(super) const SERVICES: &[Service] = &[
@@ -92,7 +92,9 @@ async fn replace(session: Arc<Shared>, ask: &Ask, wish: Replacement) -> Result<V
             "The session is not replaced by a command that was given while a run was active. Give it again now that it is over.",
         ));
     };
-    // Beside whoever asks: the old session ends, and with it what runs in it.
+    // The old session ends, and with it what runs in it, but for the command that wants that.
+    drop(std::mem::take(&mut *lock(&session.abort)));
+    // Beside whoever asks: once begun, it is done to its end.
     let surroundings = Arc::clone(&session.equipment.surroundings);
     let replacing = tokio::spawn(async move { surroundings.replace(wish).await });
     let replaced = replacing
