@@ -1,7 +1,7 @@
 //! The settings, as something that a reload reads anew.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pliant_sdk::event::{SourceChange, SourceOutcome};
 
@@ -35,6 +35,8 @@ pub(super) struct SettingsTexts {
     trusted: bool,
     live: Arc<LiveSettings>,
     resources: Arc<LiveResources>,
+    /// What was odd when they were last read.
+    problems: Mutex<Vec<String>>,
 }
 
 impl SettingsTexts {
@@ -49,7 +51,17 @@ impl SettingsTexts {
             trusted,
             live,
             resources,
+            problems: Mutex::default(),
         }
+    }
+
+    /// What is odd now and was not before.
+    fn news(&self, problems: Vec<String>) -> Vec<String> {
+        let mut known = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
+        let news = problems.iter().filter(|problem| !known.contains(problem));
+        let news = news.cloned().collect();
+        *known = problems;
+        news
     }
 
     /// The files, the user's first. What a project says before anybody trusts it is where its sessions
@@ -99,8 +111,13 @@ impl Texts for SettingsTexts {
         let (settings, problems) = self.read();
         let wanted = project::resource_options(&self.options, &settings, self.trusted);
         let keys = self.live.replace(settings);
+        let problems = self.news(problems);
         if keys.is_empty() {
-            return Reread::default();
+            let odd = problems.into_iter().map(|problem| SourceChange {
+                message: Some(problem),
+                ..of_file(FILE.to_owned(), &files[0], SourceOutcome::Failed)
+            });
+            return odd.collect::<Vec<_>>().into();
         }
         let moved = keys.iter().any(|key| is_of(&PLACES, key));
         if moved {

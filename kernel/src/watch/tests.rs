@@ -274,3 +274,34 @@ fn a_change_that_was_not_told_yet_is_told_although_other_places_are_watched_mean
     );
     assert_eq!(all.removed, [path("gone")]);
 }
+
+#[test]
+fn thousands_of_files_that_go_at_once_hold_nothing_up() {
+    let dir = tempfile::tempdir().unwrap();
+    with_a(dir.path());
+    let path = |name: &str| dir.path().join("w").join(name);
+    fs::create_dir(path("many")).unwrap();
+    for number in 0..5000 {
+        fs::write(path(&format!("many/{number}")), "x").unwrap();
+    }
+    let place = Place {
+        directory: dir.path().join("w"),
+        recursive: true,
+        class: Class::Script,
+        only: Only::All,
+    };
+    let (tell, told) = channel();
+    let tell = move |what| drop(tell.send(what));
+    let _watcher = Watcher::start(vec![place], None, PAUSES, tell).unwrap();
+    fs::remove_dir_all(path("many")).unwrap();
+    fs::write(path("later"), "x").unwrap();
+    let (mut removed, mut changed) = (0, Vec::new());
+    while removed < 5000 || changed.is_empty() {
+        let Told::Changes(some) = told.recv_timeout(Duration::from_secs(20)).unwrap() else {
+            panic!("another word")
+        };
+        removed += some.removed.len();
+        changed.extend(some.changed);
+    }
+    assert_eq!(changed, [path("later")]);
+}

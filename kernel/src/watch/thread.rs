@@ -1,10 +1,12 @@
 //! The thread of a watcher: takes events, waits until what they mark is quiet, looks, and tells.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::time::{Duration, Instant};
 
+use notify::event::{CreateKind, RemoveKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use super::files::{Stamp, scan};
@@ -27,6 +29,9 @@ pub(super) enum Message {
     Places(Vec<Place>, HashMap<PathBuf, Stamp>, SyncSender<()>),
     Stop,
 }
+
+/// Messages that are taken before paths are looked at again.
+const MOST_AT_ONCE: usize = 1000;
 
 pub(super) struct Work {
     places: Vec<Place>,
@@ -121,23 +126,39 @@ impl Work {
             let now = Instant::now();
             let poll = self.polls.then(|| now + POLL);
             let next = [self.quiet.next(), poll].into_iter().flatten().min();
-            let message = match next {
+            let first = match next {
                 None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(next) => inbox.recv_timeout(next.saturating_duration_since(now)),
             };
-            match message {
-                Ok(Message::Event(event)) => self.note(event),
-                Ok(Message::Places(places, known, ready)) => {
-                    self.watch(places, known);
-                    // Who asked may have gone.
-                    let _ = ready.send(());
+            match first {
+                Ok(first) => {
+                    // A look after each of very many events would be most of the work.
+                    let more = std::iter::from_fn(|| inbox.try_recv().ok()).take(MOST_AT_ONCE);
+                    for message in std::iter::once(first).chain(more) {
+                        if self.take(message).is_break() {
+                            return;
+                        }
+                    }
                 }
                 Err(RecvTimeoutError::Timeout) if self.polls => self.rescan(),
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Disconnected) => return,
             }
             self.look();
         }
+    }
+
+    fn take(&mut self, message: Message) -> ControlFlow<()> {
+        match message {
+            Message::Event(event) => self.note(event),
+            Message::Places(places, known, ready) => {
+                self.watch(places, known);
+                // Who asked may have gone.
+                let _ = ready.send(());
+            }
+            Message::Stop => return ControlFlow::Break(()),
+        }
+        ControlFlow::Continue(())
     }
 
     /// Asks the system to watch what the places need now.
@@ -212,10 +233,16 @@ impl Work {
             event.kind,
             EventKind::Modify(notify::event::ModifyKind::Data(_))
         );
+        let of_file = matches!(
+            event.kind,
+            EventKind::Create(CreateKind::File) | EventKind::Remove(RemoveKind::File)
+        );
         for real in &event.paths {
             for path in self.names.of(real) {
                 self.mark(&path);
-                if moved && self.leads_to_a_place(&path) {
+                // Below a file there is nothing, and looking for it costs a look at everything.
+                let is_file = of_file || self.known.contains_key(&path);
+                if moved && !is_file && self.leads_to_a_place(&path) {
                     self.rescan_below(&path);
                 }
             }
