@@ -7,7 +7,7 @@ use pliant_kernel::registry::{Contribution, Generation, Kind, Source};
 use pliant_sdk::Error;
 use pliant_sdk::host::{BoxFuture, ByteStream, Host, Services};
 use pliant_sdk::plugin::Invocation;
-use tokio::sync::oneshot;
+use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use crate::call::{Call, Phase, Stop, StopSign};
 use crate::contribution::{Handler, Registration, Registrations, Running};
@@ -184,7 +184,7 @@ pub(crate) async fn on_script_thread<T: Send + 'static>(
     call: Arc<Call>,
     work: impl FnOnce(&Arc<Call>) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    let (answer, waiting) = oneshot::channel();
+    let (answer, mut waiting) = oneshot::channel();
     let unanswered = StopOnDrop(Arc::clone(call.stop_sign()));
     threads::spawn(Box::new(move || {
         let result = pliant_sdk::catch(|| call.enter(|| work(&call)));
@@ -196,9 +196,18 @@ pub(crate) async fn on_script_thread<T: Send + 'static>(
         drop(call);
         let _ = answer.send(result);
     }))?;
-    let result = waiting.await;
+    let early = threads::soon(|| match waiting.try_recv() {
+        Ok(result) => Some(Some(result)),
+        Err(TryRecvError::Closed) => Some(None),
+        Err(TryRecvError::Empty) => None,
+    });
+    let result = match early {
+        Some(result) => result,
+        None => waiting.await.ok(),
+    };
     drop(unanswered);
-    result.unwrap_or_else(|_| Err(Error::failed("the script's thread ended without an answer")))
+    let lost = || Err(Error::failed("the script's thread ended without an answer"));
+    result.unwrap_or_else(lost)
 }
 
 struct StopOnDrop(Arc<StopSign>);

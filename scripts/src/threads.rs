@@ -7,8 +7,8 @@
 //! access needs. Threads are made when all are busy and end after some idle time.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use pliant_sdk::Error;
 use pliant_sdk::error::code;
@@ -19,6 +19,13 @@ const STACK_SIZE: usize = 64 << 20;
 /// what Rhai does between two ticks.
 pub(crate) const STACK_LIMIT: usize = 48 << 20;
 const IDLE_TIME: Duration = Duration::from_secs(10);
+
+/// How long somebody stays awake for what comes soon.
+const AWAKE: Duration = Duration::from_micros(40);
+const LOOKS_PER_TIME: u32 = 16;
+
+static MANY_PROCESSORS: LazyLock<bool> =
+    LazyLock::new(|| std::thread::available_parallelism().is_ok_and(|count| count.get() > 1));
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -69,11 +76,35 @@ fn work(first: Job) {
 }
 
 fn next(queue: &Receiver<Job>) -> Option<Job> {
+    // Handlers come in rows, one right after another.
+    if let Some(job) = soon(|| queue.try_recv().ok()) {
+        return Some(job);
+    }
     match queue.recv_timeout(IDLE_TIME) {
         Ok(job) => Some(job),
         // Taken from the list already: somebody is about to send.
         Err(RecvTimeoutError::Timeout) if !withdraw() => queue.recv().ok(),
         Err(_) => None,
+    }
+}
+
+/// Looks again and again for a few microseconds. To sleep and to be woken takes longer than most handlers
+/// do, and a row of them would be nothing but that. With a single processor who is waited for needs it.
+pub(crate) fn soon<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    if !*MANY_PROCESSORS {
+        return look();
+    }
+    let begun = Instant::now();
+    loop {
+        for _ in 0..LOOKS_PER_TIME {
+            if let Some(found) = look() {
+                return Some(found);
+            }
+            std::hint::spin_loop();
+        }
+        if begun.elapsed() > AWAKE {
+            return None;
+        }
     }
 }
 

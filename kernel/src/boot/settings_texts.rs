@@ -7,10 +7,9 @@ use pliant_sdk::event::{SourceChange, SourceOutcome};
 
 use super::texts::of_file;
 use super::{KernelOptions, project};
-use crate::jsonfile;
 use crate::reload::{Reread, Texts};
 use crate::resources::LiveResources;
-use crate::settings::{FILE, LiveSettings, PROJECT_DIR, Settings};
+use crate::settings::{self, FILE, LiveSettings, PROJECT_DIR, Settings};
 use crate::watch::{Class, Place};
 
 /// Keys that say where things are looked for.
@@ -98,7 +97,7 @@ impl Texts for SettingsTexts {
     fn reread(&self) -> Reread {
         let files = self.files();
         let broken = files.iter().filter_map(|file| {
-            let error = jsonfile::read(file).err()?;
+            let error = settings::readable(file).err()?;
             Some(SourceChange {
                 message: Some(format!("The settings count as before: {error}")),
                 ..of_file(FILE.to_owned(), file, SourceOutcome::Failed)

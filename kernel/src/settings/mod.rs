@@ -225,6 +225,14 @@ impl Settings {
     }
 }
 
+/// Whether a file of settings can be read at all; one that is not there can.
+///
+/// # Errors
+/// Why not, as a clause.
+pub(crate) fn readable(path: &Path) -> Result<(), String> {
+    jsonfile::read(path).map(drop)
+}
+
 /// What a file says, without what cannot be used.
 fn read(path: &Path) -> (Map<String, Value>, Vec<String>) {
     let written = match jsonfile::read(path) {
