@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pliant_sdk::event::{SourceChange, SourceOutcome};
 
-use super::texts::of_file;
 use super::{KernelOptions, project};
 use crate::reload::{Reread, Texts};
 use crate::resources::LiveResources;
@@ -98,10 +97,10 @@ impl Texts for SettingsTexts {
         let files = self.files();
         let broken = files.iter().filter_map(|file| {
             let error = settings::readable(file).err()?;
-            Some(SourceChange {
-                message: Some(format!("The settings count as before: {error}")),
-                ..of_file(FILE.to_owned(), file, SourceOutcome::Failed)
-            })
+            Some(
+                SourceChange::new(FILE, Some(file), SourceOutcome::Failed)
+                    .saying(format!("The settings count as before: {error}")),
+            )
         });
         let broken: Vec<SourceChange> = broken.collect();
         if files.is_empty() || !broken.is_empty() {
@@ -112,9 +111,8 @@ impl Texts for SettingsTexts {
         let keys = self.live.replace(settings);
         let problems = self.news(problems);
         if keys.is_empty() {
-            let odd = problems.into_iter().map(|problem| SourceChange {
-                message: Some(problem),
-                ..of_file(FILE.to_owned(), &files[0], SourceOutcome::Failed)
+            let odd = problems.into_iter().map(|problem| {
+                SourceChange::new(FILE, Some(&files[0]), SourceOutcome::Failed).saying(problem)
             });
             return odd.collect::<Vec<_>>().into();
         }
@@ -122,10 +120,8 @@ impl Texts for SettingsTexts {
         if moved {
             self.resources.look_in(wanted);
         }
-        let change = SourceChange {
-            message: Some(told(&keys, problems)),
-            ..of_file(FILE.to_owned(), &files[0], SourceOutcome::Reloaded)
-        };
+        let change = SourceChange::new(FILE, Some(&files[0]), SourceOutcome::Reloaded)
+            .saying(told(&keys, problems));
         Reread {
             changes: vec![change],
             moved,

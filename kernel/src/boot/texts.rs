@@ -29,7 +29,7 @@ impl Texts for ResourceTexts {
     fn reread(&self) -> Reread {
         let (before, after, warnings) = match self.resources.reread() {
             Ok(reread) => (reread.before, reread.after, reread.warnings),
-            Err(missing) => return vec![failed("resources", missing.to_string())].into(),
+            Err(missing) => return vec![failed(missing.to_string())].into(),
         };
         let skills = differences(before.skills(), after.skills(), |skill| {
             (format!("skill:{}", skill.name), &*skill.file)
@@ -37,9 +37,7 @@ impl Texts for ResourceTexts {
         let templates = differences(before.templates(), after.templates(), |template| {
             (format!("prompt:{}", template.name), &*template.file)
         });
-        let odd = warnings
-            .into_iter()
-            .map(|sentence| failed("resources", sentence));
+        let odd = warnings.into_iter().map(failed);
         let changes: Vec<SourceChange> = skills.into_iter().chain(templates).chain(odd).collect();
         changes.into()
     }
@@ -64,34 +62,18 @@ fn differences<T: PartialEq>(
             Some(place) if before[*place] != *one => SourceOutcome::Reloaded,
             Some(_) => continue,
         };
-        changes.push(of_file(name, path, outcome));
+        changes.push(SourceChange::new(name, Some(path), outcome));
     }
     for one in before {
         let (name, path) = about(one);
         if !now.contains_key(&name) {
-            changes.push(of_file(name, path, SourceOutcome::Removed));
+            changes.push(SourceChange::new(name, Some(path), SourceOutcome::Removed));
         }
     }
     changes
 }
 
-/// One file that changed.
-pub(super) fn of_file(source: String, path: &Path, outcome: SourceOutcome) -> SourceChange {
-    SourceChange {
-        source,
-        path: Some(path.display().to_string()),
-        outcome,
-        generation: None,
-        from: None,
-        to: None,
-        message: None,
-    }
-}
-
-fn failed(source: &str, message: String) -> SourceChange {
-    SourceChange {
-        path: None,
-        message: Some(message),
-        ..of_file(source.to_owned(), Path::new(""), SourceOutcome::Failed)
-    }
+/// Something odd about what is found.
+fn failed(message: String) -> SourceChange {
+    SourceChange::new("resources", None, SourceOutcome::Failed).saying(message)
 }

@@ -31,15 +31,7 @@ impl Report {
 
 /// A line of the report; the rest is filled in by who knows it.
 pub(super) fn change(source: &Source, outcome: SourceOutcome) -> SourceChange {
-    SourceChange {
-        source: source.name.clone(),
-        path: source.path.as_ref().map(|path| path.display().to_string()),
-        outcome,
-        generation: None,
-        from: None,
-        to: None,
-        message: None,
-    }
+    SourceChange::new(&source.name, source.path.as_deref(), outcome)
 }
 
 pub(super) fn short(digest: Option<Digest>) -> Option<String> {

@@ -54,10 +54,7 @@ impl PromptTexts {
             .iter()
             .filter(|problem| !current.problems.contains(problem));
         let mut changes: Vec<SourceChange> = news
-            .map(|problem| SourceChange {
-                message: Some(problem.clone()),
-                ..change("prompt", None, SourceOutcome::Failed)
-            })
+            .map(|problem| SourceChange::new("prompt", None, SourceOutcome::Failed).saying(problem))
             .collect();
         current.problems = problems;
         if *current.options == after {
@@ -80,7 +77,7 @@ fn differences(before: &PromptOptions, after: &PromptOptions) -> Vec<SourceChang
     let mut changes = Vec::new();
     for ((name, then), (_, now)) in texts(before).into_iter().zip(texts(after)) {
         let outcome = outcome(then.as_deref(), now.as_deref());
-        changes.extend(outcome.map(|outcome| change(name, None, outcome)));
+        changes.extend(outcome.map(|outcome| SourceChange::new(name, None, outcome)));
     }
     let text = |files: &[(String, String)], path: &str| {
         let mut files = files.iter();
@@ -99,7 +96,9 @@ fn differences(before: &PromptOptions, after: &PromptOptions) -> Vec<SourceChang
             .unwrap_or_default()
             .to_string_lossy();
         let outcome = outcome(then.as_deref(), now.as_deref());
-        changes.extend(outcome.map(|outcome| change(&name, Some(path), outcome)));
+        changes.extend(
+            outcome.map(|outcome| SourceChange::new(name.clone(), Some(Path::new(path)), outcome)),
+        );
     }
     changes
 }
@@ -109,17 +108,5 @@ fn outcome(then: Option<&str>, now: Option<&str>) -> Option<SourceOutcome> {
         (None, Some(_)) => Some(SourceOutcome::Added),
         (Some(_), None) => Some(SourceOutcome::Removed),
         (then, now) => (then != now).then_some(SourceOutcome::Reloaded),
-    }
-}
-
-fn change(source: &str, path: Option<&str>, outcome: SourceOutcome) -> SourceChange {
-    SourceChange {
-        source: source.to_owned(),
-        path: path.map(str::to_owned),
-        outcome,
-        generation: None,
-        from: None,
-        to: None,
-        message: None,
     }
 }

@@ -254,6 +254,35 @@ pub struct SourceChange {
     pub message: Option<String>,
 }
 
+impl SourceChange {
+    /// What was done with something of that name and file; the rest is filled in by who knows it.
+    #[must_use]
+    pub fn new(
+        source: impl Into<String>,
+        path: Option<&std::path::Path>,
+        outcome: SourceOutcome,
+    ) -> Self {
+        Self {
+            source: source.into(),
+            path: path.map(|path| path.display().to_string()),
+            outcome,
+            generation: None,
+            from: None,
+            to: None,
+            message: None,
+        }
+    }
+
+    /// The same with something to say, in sentences.
+    #[must_use]
+    pub fn saying(self, message: impl Into<String>) -> Self {
+        Self {
+            message: Some(message.into()),
+            ..self
+        }
+    }
+}
+
 /// What a reload did with a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
