@@ -28,7 +28,6 @@ fn line(change: &SourceChange) -> Option<String> {
         message,
         ..
     } = change;
-    let to = to.as_deref().unwrap_or("unknown");
     let done = match outcome {
         SourceOutcome::Unchanged => return None,
         SourceOutcome::Restarted if message.is_none() => return None,
@@ -36,10 +35,10 @@ fn line(change: &SourceChange) -> Option<String> {
             let why = message.as_deref().unwrap_or("no reason is known");
             return Some(format!("{source} was not reloaded: {why}"));
         }
-        SourceOutcome::Added => format!("{source} is new ({to})"),
-        SourceOutcome::Reloaded => match from {
-            Some(from) => format!("{source} was reloaded ({from} is now {to})"),
-            None => format!("{source} was reloaded ({to})"),
+        SourceOutcome::Added => with(format!("{source} is new"), to.as_deref()),
+        SourceOutcome::Reloaded => match (from, to) {
+            (Some(from), Some(to)) => format!("{source} was reloaded ({from} is now {to})"),
+            _ => with(format!("{source} was reloaded"), to.as_deref()),
         },
         SourceOutcome::Restarted => format!("{source} was started anew"),
         SourceOutcome::Removed => format!("{source} is gone"),
@@ -48,6 +47,14 @@ fn line(change: &SourceChange) -> Option<String> {
         Some(message) => format!("{done}. {message}"),
         None => done,
     })
+}
+
+/// With the content, where it is one that has a hash.
+fn with(done: String, content: Option<&str>) -> String {
+    match content {
+        Some(content) => format!("{done} ({content})"),
+        None => done,
+    }
 }
 
 #[cfg(test)]
@@ -87,5 +94,18 @@ mod tests {
             "1 unchanged source was started anew",
         ];
         assert_eq!(lines(&changes), expected);
+    }
+
+    #[test]
+    fn what_has_no_hash_is_told_without_one() {
+        let texts = [
+            SourceChange::new("skill:tidy", None, SourceOutcome::Added),
+            SourceChange::new("settings.json", None, SourceOutcome::Reloaded).saying("a changed."),
+        ];
+        let expected = [
+            "skill:tidy is new",
+            "settings.json was reloaded. a changed.",
+        ];
+        assert_eq!(lines(&texts), expected);
     }
 }
