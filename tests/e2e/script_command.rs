@@ -133,3 +133,19 @@ fn docs_show_what_can_be_called() {
         .run()
         .failure(&["Nothing that scripts can call"]);
 }
+
+#[test]
+fn a_program_that_cargo_runs_has_the_extensions_that_ship_as_any_other_has_them() {
+    // What asks, blocks or is a model of its own is off, wherever the files lie.
+    let home = TempHome::new();
+    let package = workspace().join("tui");
+    let listed = home
+        .pliant()
+        .args(["--list-models"])
+        .env("CARGO_PKG_NAME", "pliant")
+        .env("CARGO_MANIFEST_DIR", package)
+        .run()
+        .success();
+    assert!(listed.stdout.contains("guide"), "{listed:?}");
+    assert!(!listed.stdout.contains("router"), "{listed:?}");
+}

@@ -27,6 +27,7 @@ pub fn extension_files(
         only_named: false,
         lists,
         shared: false,
+        ships: false,
     };
     let without_pi = ResourceOptions {
         no_pi: true,

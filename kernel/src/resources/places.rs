@@ -53,6 +53,8 @@ pub(super) struct Wanted<'a> {
     pub(super) lists: &'a [ResourceList],
     /// Whether folders that agents share count.
     pub(super) shared: bool,
+    /// Whether what ships is found as files; of extensions, whoever runs them knows which ship.
+    pub(super) ships: bool,
 }
 
 /// Skills.
@@ -64,6 +66,7 @@ pub(super) fn skills_wanted(options: &ResourceOptions) -> Wanted<'_> {
         only_named: options.no_skills,
         lists: &options.skill_lists,
         shared: true,
+        ships: true,
     }
 }
 
@@ -76,6 +79,7 @@ pub(super) fn templates_wanted(options: &ResourceOptions) -> Wanted<'_> {
         only_named: options.no_templates,
         lists: &options.template_lists,
         shared: false,
+        ships: true,
     }
 }
 
@@ -104,10 +108,8 @@ pub(super) fn places(
         let list = wanted.lists.iter().find(|list| list.scope == scope);
         all.extend(with_list(wanted.kind, list, found, warnings));
     }
-    let shipped = options
-        .shipped
-        .as_ref()
-        .map(|folder| folder.join(wanted.folder));
+    let shipped = options.shipped.as_ref().filter(|_| wanted.ships);
+    let shipped = shipped.map(|folder| folder.join(wanted.folder));
     let shipped = shipped.map(|folder| Place::found(folder, Scope::Shipped));
     if !options.no_pi {
         let of_project = options.project.then(|| (cwd.join(".pi"), Scope::Project));
