@@ -121,11 +121,8 @@ impl Lab {
 
 /// Asks a provider of the lazy library for its models.
 async fn models(plugin: &dyn Generation) -> Result<usize, String> {
-    let provider = plugin
-        .contributions()
-        .iter()
-        .find(|item| item.name == "deepseek")
-        .unwrap();
+    let all = plugin.contributions();
+    let provider = all.iter().find(|item| item.name == "deepseek").unwrap();
     let call = Invocation {
         op: "models".to_owned(),
         payload: b"null".to_vec(),
@@ -334,7 +331,8 @@ fn a_kernel_ends_although_a_plugin_panics_at_its_end() {
 async fn what_a_plugin_was_created_with_is_stale_once_it_is_replaced() {
     let lab = Lab::new();
     let plugin = lab.open(&library("bench")).unwrap();
-    let mut handlers = plugin.contributions().iter();
+    let all = plugin.contributions();
+    let mut handlers = all.iter();
     let asks = handlers.find(|item| item.name == "message_end").unwrap().id;
     let ask = async || {
         let call = Invocation {

@@ -7,18 +7,20 @@
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use pliant_kernel::registry::Kind;
 use pliant_sdk::Error;
 use pliant_sdk::error::code;
 use pliant_sdk::host::Host;
 use pliant_sdk::plugin::{CallCtx, Flow};
 use rhai::{Dynamic, EvalAltResult, Position};
+use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-use crate::contribution::Registrations;
+use crate::contribution::{Registration, Registrations};
 use crate::convert;
 use crate::program::Program;
 use crate::threads::STACK_LIMIT;
@@ -178,14 +180,44 @@ impl Call {
         &self.host
     }
 
-    /// Where registrations go.
-    pub(crate) fn registrations(&self) -> ScriptResult<&Mutex<Registrations>> {
+    /// What the top level has registered so far; nothing once the script is loaded.
+    pub(crate) fn registrations(&self) -> Option<&Mutex<Registrations>> {
         match &self.phase {
-            Phase::Loading(registrations) => Ok(registrations),
-            Phase::Serving(_) => Err(fail(
-                "registering works only at the top level of a script, while it is loaded",
-            )),
+            Phase::Loading(registrations) => Some(registrations),
+            Phase::Serving(_) => None,
         }
+    }
+
+    /// Registers something: with the rest when the script has been loaded, or at once if it is already.
+    pub(crate) fn register(&self, new: Registration) -> ScriptResult<()> {
+        if let Some(registrations) = self.registrations() {
+            let mut registrations = registrations.lock().unwrap_or_else(PoisonError::into_inner);
+            registrations.add(new);
+            return Ok(());
+        }
+        let contributed = self.program.contributed();
+        contributed.add([new]).map_err(|error| throw(&error))?;
+        self.look_again()
+    }
+
+    /// Takes back what was registered; `false` when nothing was.
+    pub(crate) fn unregister(&self, kind: Kind, name: &str) -> ScriptResult<bool> {
+        if let Some(registrations) = self.registrations() {
+            let mut registrations = registrations.lock().unwrap_or_else(PoisonError::into_inner);
+            return Ok(registrations.remove(kind, name));
+        }
+        let was_there = self.program.contributed().remove(kind, name);
+        if was_there {
+            self.look_again()?;
+        }
+        Ok(was_there)
+    }
+
+    /// The registry takes in what has changed.
+    fn look_again(&self) -> ScriptResult<()> {
+        self.ensure_open()?;
+        let host = self.host.clone();
+        self.wait(async move { host.call("registry.look_again", &Value::Null).await })
     }
 
     /// Takes what the top level registered.

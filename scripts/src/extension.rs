@@ -10,7 +10,7 @@ use pliant_sdk::plugin::Invocation;
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use crate::call::{Call, Phase, Stop, StopSign};
-use crate::contribution::{Handler, Registration, Registrations, Running};
+use crate::contribution::Running;
 use crate::engine::Profile;
 use crate::error::Failure;
 use crate::program::Program;
@@ -65,68 +65,22 @@ pub async fn load_extension(
         Ok(call.take_registrations())
     })
     .await?;
+    program.contributed().add(registered.into_list())?;
     let Script {
         name, path, rank, ..
     } = script;
-    let source = Source { name, path, rank };
-    Ok(Arc::new(Extension::new(
-        source, program, registered, limits,
-    )))
+    Ok(Arc::new(Extension {
+        source: Source { name, path, rank },
+        program,
+        limits,
+    }))
 }
 
 /// A loaded script.
 struct Extension {
     source: Source,
     program: Arc<Program>,
-    contributions: Vec<Contribution>,
-    handlers: Vec<Arc<dyn Handler>>,
     limits: Limits,
-}
-
-impl Extension {
-    fn new(
-        source: Source,
-        program: Arc<Program>,
-        registered: Registrations,
-        limits: Limits,
-    ) -> Self {
-        let mut contributions = Vec::new();
-        let mut handlers = Vec::new();
-        for (id, registration) in (0..).zip(registered.into_list()) {
-            let Registration {
-                kind,
-                name,
-                mut spec,
-                handler,
-            } = registration;
-            if let serde_json::Value::Object(spec) = &mut spec {
-                spec.insert("id".into(), id.into());
-                spec.insert("kind".into(), serde_json::json!(kind));
-            }
-            contributions.push(Contribution {
-                id,
-                kind,
-                name,
-                spec,
-            });
-            handlers.push(handler);
-        }
-        Self {
-            source,
-            program,
-            contributions,
-            handlers,
-            limits,
-        }
-    }
-
-    fn handler(&self, id: u32) -> Option<(Kind, &Arc<dyn Handler>)> {
-        let index = usize::try_from(id).ok()?;
-        Some((
-            self.contributions.get(index)?.kind,
-            self.handlers.get(index)?,
-        ))
-    }
 }
 
 impl Drop for Extension {
@@ -141,8 +95,8 @@ impl Generation for Extension {
         &self.source
     }
 
-    fn contributions(&self) -> &[Contribution] {
-        &self.contributions
+    fn contributions(&self) -> Arc<[Contribution]> {
+        self.program.contributed().items()
     }
 
     fn invoke(
@@ -150,11 +104,11 @@ impl Generation for Extension {
         contribution: u32,
         invocation: Invocation,
     ) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
-        let Some((kind, handler)) = self.handler(contribution) else {
+        let Some((kind, handler)) = self.program.contributed().handler(contribution) else {
             let error = Error::unsupported(&format!("contribution {contribution}"));
             return Box::pin(std::future::ready(Err(error)));
         };
-        let (handler, program) = (Arc::clone(handler), Arc::clone(&self.program));
+        let program = Arc::clone(&self.program);
         let limit = (kind == Kind::Hook).then_some(self.limits.handler);
         let Invocation { op, payload, ctx } = invocation;
         Box::pin(async move {

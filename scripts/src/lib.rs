@@ -11,6 +11,7 @@
 #![warn(missing_docs)]
 
 mod api;
+mod contributed;
 mod contribution;
 mod convert;
 mod error;

@@ -11,6 +11,7 @@ use rhai::{
 };
 
 use crate::call::{ScriptResult, fail};
+use crate::contributed::Contributed;
 use crate::engine::Profile;
 use crate::error;
 use crate::modules::{self, Imported, Imports, Modules, Parameters};
@@ -29,6 +30,7 @@ pub(crate) struct Program {
     modules: Modules,
     imports: OnceLock<Imports>,
     timers: Timers,
+    contributed: Contributed,
 }
 
 impl Program {
@@ -54,6 +56,7 @@ impl Program {
             modules: Modules::new(name, path),
             imports: OnceLock::new(),
             timers: Timers::default(),
+            contributed: Contributed::default(),
         })
     }
 
@@ -69,6 +72,11 @@ impl Program {
     /// What it does later.
     pub(crate) fn timers(&self) -> &Timers {
         &self.timers
+    }
+
+    /// What it has registered.
+    pub(crate) fn contributed(&self) -> &Contributed {
+        &self.contributed
     }
 
     pub(crate) fn ast(&self) -> &AST {

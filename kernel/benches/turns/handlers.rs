@@ -10,7 +10,7 @@ use serde_json::json;
 
 struct Idle {
     source: Source,
-    contributions: Vec<Contribution>,
+    contributions: Arc<[Contribution]>,
 }
 
 /// So many sources with a handler of every event each. What shows the whole conversation is left out, for
@@ -27,7 +27,7 @@ pub fn of_every_event(count: usize) -> impl Iterator<Item = Arc<dyn Generation>>
         name: point.name().to_owned(),
         spec: json!({"without": ["context"]}),
     };
-    let contributions: Vec<_> = (0..).zip(events).map(contribution).collect();
+    let contributions: Arc<[_]> = (0..).zip(events).map(contribution).collect();
     (0..count).map(move |number| -> Arc<dyn Generation> {
         Arc::new(Idle {
             source: Source::inline(format!("idle {number}"), Rank::User),
@@ -41,8 +41,8 @@ impl Generation for Idle {
         &self.source
     }
 
-    fn contributions(&self) -> &[Contribution] {
-        &self.contributions
+    fn contributions(&self) -> Arc<[Contribution]> {
+        Arc::clone(&self.contributions)
     }
 
     fn invoke(&self, _: u32, _: Invocation) -> BoxFuture<'static, Result<Vec<u8>, Error>> {

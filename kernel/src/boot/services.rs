@@ -75,8 +75,7 @@ fn may_use_key(snapshot: &Snapshot, source: &str, provider: &str) -> bool {
         .iter()
         .filter(|generation| generation.source().name == source);
     all.any(|generation| {
-        let mut items = generation.contributions().iter();
-        items.any(|item| {
+        generation.contributions().iter().any(|item| {
             item.kind == Kind::Wire || (item.kind == Kind::Provider && item.name == provider)
         })
     })

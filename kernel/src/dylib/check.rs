@@ -55,7 +55,7 @@ fn problems(found: &FoundPlugin, contributions: &[Contribution]) -> Vec<String> 
     let registry = Registry::default();
     registry.publish(Arc::new(Described {
         source: found.source(),
-        contributions: contributions.to_vec(),
+        contributions: contributions.into(),
     }));
     let mut problems = registry.snapshot().diagnostics().to_vec();
     for (at, item) in contributions.iter().enumerate() {
@@ -83,7 +83,7 @@ fn problems(found: &FoundPlugin, contributions: &[Contribution]) -> Vec<String> 
 /// A plugin of which only the description is there.
 struct Described {
     source: Source,
-    contributions: Vec<Contribution>,
+    contributions: Arc<[Contribution]>,
 }
 
 impl Generation for Described {
@@ -91,8 +91,8 @@ impl Generation for Described {
         &self.source
     }
 
-    fn contributions(&self) -> &[Contribution] {
-        &self.contributions
+    fn contributions(&self) -> Arc<[Contribution]> {
+        Arc::clone(&self.contributions)
     }
 
     fn invoke(&self, _: u32, call: Invocation) -> BoxFuture<'static, Result<Vec<u8>, Error>> {

@@ -65,7 +65,7 @@ pub fn open(found: FoundPlugin, host: &Arc<PluginHost>) -> Result<Arc<dyn Genera
         let provides = library.found.manifest.provides.iter();
         provides.enumerate().map(promise).collect()
     } else {
-        library.load_now()?.contributions.clone()
+        Arc::clone(&library.load_now()?.contributions)
     };
     Ok(Arc::new(Dylib {
         library,
@@ -96,7 +96,7 @@ pub async fn reopen(
         Err(error) => return Err(LoadError::create_failed(&library.found, error.to_string())),
     };
     Ok(Arc::new(Dylib {
-        contributions: loaded.contributions.clone(),
+        contributions: Arc::clone(&loaded.contributions),
         library,
         pulse: Arc::default(),
         lazy: false,
@@ -128,7 +128,7 @@ fn says_enough(manifest: &Manifest) -> bool {
     let enough = |item: &Provided| match item.kind {
         Kind::Wire => true,
         Kind::Provider => !item.env.is_empty(),
-        Kind::Tool | Kind::VirtualModel | Kind::Hook | Kind::Command | Kind::Flag => false,
+        _ => false,
     };
     !manifest.provides.is_empty() && manifest.provides.iter().all(enough)
 }
@@ -150,7 +150,7 @@ struct Dylib {
     pulse: Arc<Pulse>,
     lazy: bool,
     /// As declared, or as promised if the library is lazy.
-    contributions: Vec<Contribution>,
+    contributions: Arc<[Contribution]>,
 }
 
 /// The id under which a loaded plugin knows what was promised at that place of its manifest.
@@ -189,8 +189,8 @@ impl Generation for Dylib {
         &self.library.source
     }
 
-    fn contributions(&self) -> &[Contribution] {
-        &self.contributions
+    fn contributions(&self) -> Arc<[Contribution]> {
+        Arc::clone(&self.contributions)
     }
 
     fn invoke(

@@ -28,7 +28,7 @@ pub(super) struct Loaded {
     /// There until it ends.
     instance: Option<Arc<InstanceObject>>,
     pub(super) slot: InstanceSlot,
-    pub(super) contributions: Vec<Contribution>,
+    pub(super) contributions: Arc<[Contribution]>,
     endings: Endings,
 }
 
@@ -114,7 +114,7 @@ impl Loaded {
         let instance = Arc::new(created?);
         // Set once, right here.
         let _ = slot.set(Arc::downgrade(&instance));
-        let contributions = found.contributions(&instance.describe())?;
+        let contributions = found.contributions(&instance.describe())?.into();
         let end = Instant::now();
         tracing::debug!(
             target: "pliant::dylib",

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pliant_sdk::Error;
 use pliant_sdk::host::{BoxFuture, ByteStream};
 use pliant_sdk::session::CalledTool;
+use pliant_sdk::ui::Dialog;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +24,12 @@ pub trait Actions: Send + Sync {
 
     /// The front end's side.
     fn ui(&self) -> &dyn HostUi;
+
+    /// The user is asked something for it, until what is answered is dropped.
+    fn asks_user(self: Arc<Self>, dialog: &Dialog) -> Box<dyn Send> {
+        let _ = dialog;
+        Box::new(())
+    }
 
     /// Ends the dialogs that are open when another session takes the place of this one.
     fn leaving(&self) -> CancellationToken;

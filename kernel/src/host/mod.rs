@@ -337,7 +337,7 @@ impl Bound {
         let leaving = asker.session.leaving();
         tokio::select! {
             biased;
-            answer = ui::answer(asker.session.ui(), service, payload) => answer,
+            answer = ui::answer(&asker.session, service, payload) => answer,
             () = leaving.cancelled() => Ok(Value::Null),
         }
     }

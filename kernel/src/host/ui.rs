@@ -1,6 +1,7 @@
 //! The front end's side of what plugins show and ask, and the services by which they do it
 //! (`extensions.md` §5.5).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pliant_sdk::Error;
@@ -9,6 +10,8 @@ use pliant_sdk::host::BoxFuture;
 use pliant_sdk::ui::{Answer, Dialog, Display, UiInfo};
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+use super::actions::Actions;
 
 /// What a front end shows for plugins, and asks. The defaults are those of one without a user.
 pub trait HostUi: Send + Sync {
@@ -74,7 +77,12 @@ pub(super) const SERVICES: [&str; 8] = [
 ///
 /// # Errors
 /// What is wrong with the question, or the refusal of the front end.
-pub(super) async fn answer(ui: &dyn HostUi, service: &str, payload: &[u8]) -> Result<Value, Error> {
+pub(super) async fn answer(
+    session: &Arc<dyn Actions>,
+    service: &str,
+    payload: &[u8],
+) -> Result<Value, Error> {
+    let ui = session.ui();
     match service {
         "ui.info" => Ok(json!(ui.info())),
         "ui.show" => shown(ui, serde_json::from_slice(payload)?).await,
@@ -86,7 +94,7 @@ pub(super) async fn answer(ui: &dyn HostUi, service: &str, payload: &[u8]) -> Re
             ui.shutdown();
             Ok(Value::Null)
         }
-        "ui.ask" => asked(ui, serde_json::from_slice(payload)?).await,
+        "ui.ask" => asked(session, serde_json::from_slice(payload)?).await,
         _ => {
             let mut question: Value = serde_json::from_slice(payload)?;
             match (service.strip_prefix("ui."), &mut question) {
@@ -95,7 +103,7 @@ pub(super) async fn answer(ui: &dyn HostUi, service: &str, payload: &[u8]) -> Re
                 }
                 _ => return Err(unavailable(service)),
             }
-            asked(ui, question).await
+            asked(session, question).await
         }
     }
 }
@@ -104,10 +112,18 @@ async fn shown(ui: &dyn HostUi, display: Display) -> Result<Value, Error> {
     ui.show(display).await.map(|()| Value::Null)
 }
 
-async fn asked(ui: &dyn HostUi, question: Value) -> Result<Value, Error> {
+async fn asked(session: &Arc<dyn Actions>, question: Value) -> Result<Value, Error> {
     let timeout = question.get("timeoutMs").and_then(Value::as_u64);
     let dialog = Dialog::deserialize(question)?;
-    let answer = ui.ask(dialog, timeout.map(Duration::from_millis)).await?;
+    let ui = session.ui();
+    // Where nobody can be asked nothing is shown either.
+    let shown = ui
+        .info()
+        .has_ui
+        .then(|| Arc::clone(session).asks_user(&dialog));
+    let answer = ui.ask(dialog, timeout.map(Duration::from_millis)).await;
+    drop(shown);
+    let answer = answer?;
     Ok(answer.into_value())
 }
 

@@ -336,9 +336,9 @@ impl<'a> Dispatcher<'a> {
 }
 
 /// Failures in a row after which a handler is left out that is called very often.
-const STRIKES: u32 = 3;
+pub(super) const STRIKES: u32 = 3;
 
-const FAILED_AGAIN: &str = "it failed three times in a row";
+pub(super) const FAILED_AGAIN: &str = "it failed three times in a row";
 
 const PANICKED: &str = "it panicked";
 

@@ -38,8 +38,10 @@ impl FlagValues {
 fn declared(snapshot: &Snapshot, source: &str, name: &str) -> Option<FlagSpec> {
     let mut sources = snapshot.sources().iter();
     let generation = sources.find(|generation| generation.source().name == source)?;
-    let mut items = generation.contributions().iter();
-    let item = items.find(|item| item.kind == Kind::Flag && item.name == name)?;
+    let items = generation.contributions();
+    let item = items
+        .iter()
+        .find(|item| item.kind == Kind::Flag && item.name == name)?;
     FlagSpec::deserialize(&item.spec).ok()
 }
 

@@ -19,8 +19,10 @@ pub trait Generation: Send + Sync {
     /// Who this is.
     fn source(&self) -> &Source;
 
-    /// What it contributes; ids are unique in the generation, order is the order of registration.
-    fn contributions(&self) -> &[Contribution];
+    /// What it contributes at the moment; ids are unique in the generation, order is the order of
+    /// registration. A source may register more while it is there, and then asks the registry to
+    /// [look again](super::Registry::look_again).
+    fn contributions(&self) -> Arc<[Contribution]>;
 
     /// Runs one operation of one contribution. JSON in, JSON out. Never panics; dropping the future
     /// cancels the call.
@@ -118,6 +120,25 @@ pub enum Kind {
     Command,
     /// An option of the command line.
     Flag,
+    /// Something a key does.
+    Shortcut,
+    /// Shows custom messages of a type.
+    #[serde(rename = "message_renderer")]
+    MessageRenderer,
+    /// Shows custom entries of a type.
+    #[serde(rename = "entry_renderer")]
+    EntryRenderer,
+    /// Shows calls of tools.
+    #[serde(rename = "tool_renderer")]
+    ToolRenderer,
+    /// Changes Markdown before it is shown.
+    #[serde(rename = "markdown_transformer")]
+    MarkdownTransformer,
+    /// Completes what the user types.
+    Autocomplete,
+    /// A server that speaks the Model Context Protocol.
+    #[serde(rename = "mcp_server")]
+    McpServer,
 }
 
 impl Kind {
@@ -132,6 +153,13 @@ impl Kind {
             "hook" => Some(Self::Hook),
             "command" => Some(Self::Command),
             "flag" => Some(Self::Flag),
+            "shortcut" => Some(Self::Shortcut),
+            "message_renderer" => Some(Self::MessageRenderer),
+            "entry_renderer" => Some(Self::EntryRenderer),
+            "tool_renderer" => Some(Self::ToolRenderer),
+            "markdown_transformer" => Some(Self::MarkdownTransformer),
+            "autocomplete" => Some(Self::Autocomplete),
+            "mcp_server" => Some(Self::McpServer),
             _ => None,
         }
     }
@@ -147,7 +175,7 @@ pub struct Contribution {
     /// Its name: of the tool, the wire, the provider, the command, the flag, or the event of a hook.
     pub name: String,
     /// The rest of its declaration, by kind: `ToolSpec`, `ProviderSpec`, `VirtualModelSpec`, `CommandSpec`,
-    /// `FlagSpec`, or nothing.
+    /// `FlagSpec`, `ShortcutSpec`, `AutocompleteSpec`, `McpServerSpec`, or nothing.
     pub spec: Value,
 }
 
@@ -190,7 +218,7 @@ impl Contribution {
 /// A source built from in-process code with the SDK's own builder: built-ins, and fakes in tests.
 pub struct InProcess {
     source: Source,
-    contributions: Vec<Contribution>,
+    contributions: Arc<[Contribution]>,
     plugin: Plugin,
 }
 
@@ -206,7 +234,7 @@ impl InProcess {
     /// # Errors
     /// When a contribution has no name.
     pub fn new(source: Source, plugin: Plugin) -> Result<Self, Error> {
-        let contributions = Contribution::parse_all(plugin.describe())?;
+        let contributions = Contribution::parse_all(plugin.describe())?.into();
         Ok(Self {
             source,
             contributions,
@@ -220,8 +248,8 @@ impl Generation for InProcess {
         &self.source
     }
 
-    fn contributions(&self) -> &[Contribution] {
-        &self.contributions
+    fn contributions(&self) -> Arc<[Contribution]> {
+        Arc::clone(&self.contributions)
     }
 
     fn invoke(

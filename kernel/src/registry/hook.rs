@@ -107,6 +107,14 @@ hook_points! {
     UserBash = "user_bash",
     /// Whether the files of a project count is being decided.
     ProjectTrust = "project_trust",
+    /// A session has begun; handlers may name more folders of skills and templates.
+    ResourcesDiscover = "resources_discover",
+    /// Extensions have other servers of the Model Context Protocol now.
+    McpServersChange = "mcp_servers_change",
+    /// The user is asked something.
+    UiPromptStart = "ui_prompt_start",
+    /// The user is asked nothing more.
+    UiPromptEnd = "ui_prompt_end",
 }
 
 /// Begins the names of handlers that hear what extensions say to each other (`extensions.md` §4.11); the

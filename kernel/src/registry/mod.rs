@@ -5,9 +5,11 @@
 //! declared, and a call holds its generation alive. Precedence is decided here and nowhere else
 //! (`extensions.md` §4.12); losers stay visible as diagnostics.
 
+mod ask;
 mod dispatch;
 mod flag;
 mod generation;
+mod grown;
 mod hook;
 mod lifetime;
 mod patience;
@@ -24,6 +26,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
 
+pub use ask::Asked;
 pub use dispatch::{Callers, Dispatcher, HandlerFailure, Lender, call_ctx};
 pub use flag::FlagValues;
 pub use generation::{Contribution, Generation, InProcess, Kind, MakeServices, Rank, Source};
@@ -103,6 +106,12 @@ impl Registry {
         });
     }
 
+    /// Takes in what sources have registered since they were loaded. Nothing of what was there before
+    /// begins anew.
+    pub fn look_again(&self) {
+        self.change(|_| {});
+    }
+
     /// Withdraws a source.
     pub fn withdraw(&self, name: &str) {
         self.change(|sources| sources.retain(|generation| generation.source().name != name));
@@ -132,6 +141,7 @@ impl Registry {
         let mut sources = before.clone();
         edit(&mut sources);
         let next = Snapshot::build(old.number() + 1, sources);
+        next.keep_strikes(&old);
         let stays = |old: &Served| next.sources().iter().any(|new| new.is(old));
         let over = before.iter().filter(|old| !stays(old));
         let over: Vec<Served> = over.cloned().collect();

@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 use std::future::ready;
+use std::sync::Arc;
 
 use pliant_sdk::Error;
 use pliant_sdk::error::code;
@@ -62,7 +63,7 @@ impl Promise {
 #[derive(Debug)]
 pub struct Placeholder {
     source: Source,
-    contributions: Vec<Contribution>,
+    contributions: Arc<[Contribution]>,
     reason: Error,
 }
 
@@ -90,7 +91,7 @@ impl Placeholder {
             }
             false => "Mend it, or remove or disable it.",
         };
-        let contributions: Vec<_> = contributions.collect();
+        let contributions: Arc<[_]> = contributions.collect();
         (!contributions.is_empty()).then(|| Self {
             source,
             contributions,
@@ -104,8 +105,8 @@ impl Generation for Placeholder {
         &self.source
     }
 
-    fn contributions(&self) -> &[Contribution] {
-        &self.contributions
+    fn contributions(&self) -> Arc<[Contribution]> {
+        Arc::clone(&self.contributions)
     }
 
     fn invoke(&self, _: u32, _: Invocation) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
@@ -123,8 +124,6 @@ impl Generation for Placeholder {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::registry::{Rank, Registry};
 

@@ -16,6 +16,7 @@ use pliant_sdk::error::code;
 use pliant_sdk::host::BoxFuture;
 use pliant_sdk::plugin::Invocation;
 
+use super::grown::Grown;
 use super::vitals::Vitals;
 use super::watch::Watchers;
 use super::{Contribution, Generation, HandlerFailure, Source};
@@ -29,6 +30,7 @@ pub(super) struct Quarantine(Arc<Record>);
 /// The generation, and what is known of its calls.
 struct Record {
     generation: Arc<dyn Generation>,
+    grown: Arc<Grown>,
     watchers: Arc<Watchers>,
     calls: AtomicU64,
     running: AtomicU64,
@@ -48,6 +50,7 @@ impl Quarantine {
     ) -> Arc<dyn Generation> {
         Arc::new(Self(Arc::new(Record {
             generation,
+            grown: Arc::default(),
             watchers: Arc::clone(watchers),
             calls: AtomicU64::new(0),
             running: AtomicU64::new(0),
@@ -84,8 +87,8 @@ impl Record {
 
     /// What a call of a contribution is to the user: the event of a hook, the name of a tool.
     fn event_of(&self, contribution: u32) -> String {
-        let mut all = self.generation.contributions().iter();
-        let called = all.find(|item| item.id == contribution);
+        let all = self.grown.with(self.generation.contributions());
+        let called = all.iter().find(|item| item.id == contribution);
         called.map_or_else(|| "call".to_owned(), |item| item.name.clone())
     }
 
@@ -142,14 +145,14 @@ impl Generation for Quarantine {
         self.0.generation.source()
     }
 
-    fn contributions(&self) -> &[Contribution] {
-        self.0.generation.contributions()
+    fn contributions(&self) -> Arc<[Contribution]> {
+        self.0.grown.with(self.0.generation.contributions())
     }
 
     fn invoke(
         &self,
         contribution: u32,
-        call: Invocation,
+        mut call: Invocation,
     ) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
         if let Some(fault) = self.fault() {
             return Box::pin(ready(Err(fault)));
@@ -157,6 +160,8 @@ impl Generation for Quarantine {
         let record = Arc::clone(&self.0);
         record.calls.fetch_add(1, Ordering::Relaxed);
         record.running.fetch_add(1, Ordering::Relaxed);
+        let loaded = record.generation.contributions();
+        call.ctx = record.grown.growing(&call.ctx, loaded);
         Box::pin(Counted {
             running: record.generation.invoke(contribution, call),
             record,

@@ -3,15 +3,18 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use indexmap::IndexMap;
 use pliant_sdk::Error;
+use pliant_sdk::autocomplete::AutocompleteSpec;
 use pliant_sdk::command::CommandSpec;
 use pliant_sdk::flag::FlagSpec;
 use pliant_sdk::host::{BoxFuture, Services};
+use pliant_sdk::mcp::McpServerSpec;
 use pliant_sdk::plugin::{CallCtx, Invocation};
 use pliant_sdk::provider::ProviderSpec;
+use pliant_sdk::shortcut::{self, ShortcutSpec};
 use pliant_sdk::tool::ToolSpec;
 use pliant_sdk::virtual_model::VirtualModelSpec;
 use serde::Serialize;
@@ -59,6 +62,11 @@ impl<S> Registered<S> {
     #[must_use]
     pub fn lend_to_call(&self, services: Arc<dyn Services>) -> Arc<dyn Services> {
         with_generation(services, &self.generation)
+    }
+
+    /// Whether both are the same thing of the same load of their source.
+    fn is(&self, other: &Self) -> bool {
+        self.id == other.id && Arc::ptr_eq(&self.tenure, &other.tenure)
     }
 
     /// Why its owner takes no calls at present. Whoever calls all the same is answered with that.
@@ -166,7 +174,24 @@ pub struct Snapshot {
     commands: IndexMap<String, Arc<Registered<CommandSpec>>>,
     flags: IndexMap<String, Arc<Registered<FlagSpec>>>,
     hooks: HashMap<String, Vec<Arc<Registered<HandlerSpec>>>>,
+    shortcuts: IndexMap<String, Arc<Registered<ShortcutSpec>>>,
+    displays: Displays,
+    autocompletes: Vec<Arc<Registered<AutocompleteSpec>>>,
+    mcp_servers: IndexMap<String, Arc<Registered<McpServerSpec>>>,
     diagnostics: Vec<String>,
+}
+
+/// Who shows what in place of the front end.
+#[derive(Default)]
+struct Displays {
+    /// By the type of the message.
+    messages: HashMap<String, Arc<Registered<()>>>,
+    /// By the type of the entry.
+    entries: HashMap<String, Arc<Registered<()>>>,
+    /// In the order in which they are asked.
+    tools: Vec<Arc<Registered<()>>>,
+    /// In the order in which they change the text.
+    markdown: Vec<Arc<Registered<()>>>,
 }
 
 impl fmt::Debug for Snapshot {
@@ -190,7 +215,7 @@ impl Snapshot {
         let mut commands = Vec::new();
         for generation in &sources {
             snapshot.add_tools(generation);
-            for item in generation.contributions() {
+            for item in generation.contributions().iter() {
                 match item.kind {
                     Kind::Tool => {}
                     Kind::Wire => {
@@ -223,6 +248,44 @@ impl Snapshot {
                         }
                     }
                     Kind::Flag => snapshot.add_flag(generation, item),
+                    Kind::Shortcut => snapshot.add_shortcut(generation, item),
+                    Kind::MessageRenderer => {
+                        let renderers = &mut snapshot.displays.messages;
+                        first(
+                            renderers,
+                            &mut snapshot.diagnostics,
+                            "message",
+                            generation,
+                            item,
+                        );
+                    }
+                    Kind::EntryRenderer => {
+                        let renderers = &mut snapshot.displays.entries;
+                        first(
+                            renderers,
+                            &mut snapshot.diagnostics,
+                            "entry",
+                            generation,
+                            item,
+                        );
+                    }
+                    Kind::ToolRenderer => {
+                        let renderer = registered(generation, item, ());
+                        snapshot.displays.tools.push(renderer);
+                    }
+                    Kind::MarkdownTransformer => {
+                        let transformers = &mut snapshot.displays.markdown;
+                        // The last one of a source counts.
+                        transformers.retain(|old| old.source() != generation.source());
+                        transformers.push(registered(generation, item, ()));
+                    }
+                    Kind::Autocomplete => {
+                        if let Some(spec) = snapshot.spec(generation, item) {
+                            let completes = registered(generation, item, spec);
+                            snapshot.autocompletes.push(completes);
+                        }
+                    }
+                    Kind::McpServer => snapshot.add_mcp_server(generation, item),
                 }
             }
         }
@@ -314,10 +377,74 @@ impl Snapshot {
         self.hooks.get(event).map(Vec::as_slice).unwrap_or_default()
     }
 
+    /// What keys do, by key. What the user's key bindings say comes before.
+    pub fn shortcuts(&self) -> impl Iterator<Item = &Arc<Registered<ShortcutSpec>>> {
+        self.shortcuts.values()
+    }
+
+    /// What a key does; as [`shortcut::normal`] writes it.
+    #[must_use]
+    pub fn shortcut(&self, key: &str) -> Option<&Arc<Registered<ShortcutSpec>>> {
+        self.shortcuts.get(key)
+    }
+
+    /// Who shows custom messages of a type.
+    #[must_use]
+    pub fn message_renderer(&self, custom_type: &str) -> Option<&Arc<Registered<()>>> {
+        self.displays.messages.get(custom_type)
+    }
+
+    /// Who shows custom entries of a type.
+    #[must_use]
+    pub fn entry_renderer(&self, custom_type: &str) -> Option<&Arc<Registered<()>>> {
+        self.displays.entries.get(custom_type)
+    }
+
+    /// Who shows calls of tools, in the order in which they are asked.
+    #[must_use]
+    pub fn tool_renderers(&self) -> &[Arc<Registered<()>>] {
+        &self.displays.tools
+    }
+
+    /// Who changes Markdown before it is shown, in order.
+    #[must_use]
+    pub fn markdown_transformers(&self) -> &[Arc<Registered<()>>] {
+        &self.displays.markdown
+    }
+
+    /// Who completes what is typed; the newest is asked first.
+    pub fn autocompletes(&self) -> impl Iterator<Item = &Arc<Registered<AutocompleteSpec>>> {
+        self.autocompletes.iter().rev()
+    }
+
+    /// The servers of the Model Context Protocol that sources bring.
+    pub fn mcp_servers(&self) -> impl Iterator<Item = &Arc<Registered<McpServerSpec>>> {
+        self.mcp_servers.values()
+    }
+
     /// Names that lost, and declarations that could not be read.
     #[must_use]
     pub fn diagnostics(&self) -> &[String] {
         &self.diagnostics
+    }
+
+    /// What counts failures in a row goes on counting: only what is new begins anew.
+    pub(super) fn keep_strikes(&self, old: &Self) {
+        for (event, handlers) in &self.hooks {
+            keep_counts(handlers, old.handlers(event));
+        }
+        let (new, old, before) = (&self.displays, &old.displays, old);
+        keep_counts(&new.tools, &old.tools);
+        keep_counts(&new.markdown, &old.markdown);
+        keep_counts(&self.autocompletes, &before.autocompletes);
+        for (new, old) in [(&new.messages, &old.messages), (&new.entries, &old.entries)] {
+            for (name, renderer) in new {
+                keep_counts(
+                    std::slice::from_ref(renderer),
+                    old.get(name).map_or(&[], std::slice::from_ref),
+                );
+            }
+        }
     }
 
     /// A handler that nobody will ever call is a mistake its author should hear of.
@@ -412,6 +539,59 @@ impl Snapshot {
             .insert(name.clone(), registered(generation, item, spec));
     }
 
+    /// The last one has the key (`extensions.md` §4.12).
+    fn add_shortcut(&mut self, generation: &Served, item: &Contribution) {
+        let Some(mut spec) = self.spec::<ShortcutSpec>(generation, item) else {
+            return;
+        };
+        let source = &generation.source().name;
+        match shortcut::normal(&item.name) {
+            Ok(key) => spec.name = key,
+            Err(error) => {
+                self.diagnostics
+                    .push(format!("A shortcut of \"{source}\" is left out: {error}."));
+                return;
+            }
+        }
+        let key = spec.name.clone();
+        let new = registered(generation, item, spec);
+        if let Some(old) = self.shortcuts.insert(key.clone(), new)
+            && old.source() != generation.source()
+        {
+            let other = &old.source().name;
+            self.diagnostics.push(format!(
+                "The key {key} does what \"{source}\" registered for it, no longer what \"{other}\" did."
+            ));
+        }
+    }
+
+    /// A name belongs to the source that has it (`extensions.md` §4.9).
+    fn add_mcp_server(&mut self, generation: &Served, item: &Contribution) {
+        let Some(spec) = self.spec::<McpServerSpec>(generation, item) else {
+            return;
+        };
+        let (name, source) = (&item.name, &generation.source().name);
+        if let Err(error) = spec.check() {
+            self.diagnostics.push(format!(
+                "An MCP server of \"{source}\" is left out: {error}."
+            ));
+            return;
+        }
+        let same = |other: &&Arc<Registered<McpServerSpec>>| {
+            let is_own = other.source() == generation.source() && other.spec.name == *name;
+            !is_own && McpServerSpec::same_name(&other.spec.name, name)
+        };
+        if let Some(first) = self.mcp_servers.values().find(same) {
+            let (first, owner) = (&first.spec.name, &first.source().name);
+            self.diagnostics.push(format!(
+                "The MCP server \"{name}\" of \"{source}\" is left out, because \"{owner}\" has \"{first}\"; rename one of them."
+            ));
+            return;
+        }
+        self.mcp_servers
+            .insert(name.clone(), registered(generation, item, spec));
+    }
+
     fn spec<S: DeserializeOwned>(&mut self, generation: &Served, item: &Contribution) -> Option<S> {
         match S::deserialize(&item.spec) {
             Ok(spec) => Some(spec),
@@ -431,6 +611,25 @@ fn yields(one: &Source, other: &Source) -> bool {
     one.rank == Rank::BuiltIn && other.rank != Rank::BuiltIn
 }
 
+/// Between sources the first one shows a type, inside one the last (`extensions.md` §4.10).
+fn first(
+    all: &mut HashMap<String, Arc<Registered<()>>>,
+    diagnostics: &mut Vec<String>,
+    what: &str,
+    generation: &Served,
+    item: &Contribution,
+) {
+    let (name, source) = (&item.name, generation.source());
+    if let Some(first) = all.get(name).filter(|first| first.source() != source) {
+        let (source, first) = (&source.name, &first.source().name);
+        diagnostics.push(format!(
+            "The {what} renderer of \"{name}\" in \"{source}\" is not used, because \"{first}\" registered one first."
+        ));
+        return;
+    }
+    all.insert(name.clone(), registered(generation, item, ()));
+}
+
 /// The last registration replaces, and anything replaces what is built in (`extensions.md` §4.12).
 fn replace<S>(
     all: &mut IndexMap<String, Arc<Registered<S>>>,
@@ -441,6 +640,19 @@ fn replace<S>(
     let built_in = generation.source().rank == Rank::BuiltIn;
     if !built_in || !all.contains_key(&item.name) {
         all.insert(item.name.clone(), registered(generation, item, spec));
+    }
+}
+
+/// What was there before goes on where it was.
+fn keep_counts<S>(now: &[Arc<Registered<S>>], before: &[Arc<Registered<S>>]) {
+    for (at, one) in now.iter().enumerate() {
+        let same = |other: &&Arc<Registered<S>>| one.is(other);
+        // Most stand where they stood.
+        let there = before.get(at).filter(same);
+        if let Some(known) = there.or_else(|| before.iter().find(same)) {
+            let strikes = known.strikes.load(Ordering::Relaxed);
+            one.strikes.store(strikes, Ordering::Relaxed);
+        }
     }
 }
 

@@ -89,10 +89,10 @@ fn written(item: &Contribution) -> Value {
         kind, name, spec, ..
     } = item;
     match kind {
-        Kind::Tool | Kind::Hook | Kind::Wire => json!({"kind": kind, "name": name}),
         Kind::Provider | Kind::VirtualModel | Kind::Command | Kind::Flag => {
             json!({"kind": kind, "name": name, "spec": spec})
         }
+        _ => json!({"kind": kind, "name": name}),
     }
 }
 

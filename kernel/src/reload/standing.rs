@@ -93,7 +93,7 @@ impl Reloader {
                     .as_deref()
                     .and_then(|path| resident(&maps, path)),
             };
-            let contributions = generation.contributions().iter();
+            let contributions = generation.contributions();
             Standing {
                 name: source.name.clone(),
                 path: source.path.as_ref().map(|path| path.display().to_string()),
@@ -103,6 +103,7 @@ impl Reloader {
                     .and_then(|known| known.digest)
                     .map(|digest| digest.short()),
                 contributes: contributions
+                    .iter()
                     .map(|item| (item.kind, item.name.clone()))
                     .collect(),
                 retired: match vitals.pid {

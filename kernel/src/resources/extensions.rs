@@ -26,6 +26,7 @@ pub fn extension_files(
         named: &[],
         only_named: false,
         lists,
+        discovered: &[],
         shared: false,
         ships: false,
     };

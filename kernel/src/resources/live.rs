@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use super::{MissingResource, ResourceOptions, Resources, watched};
+use super::{Discovered, MissingResource, ResourceOptions, Resources, watched};
 use crate::watch::Place;
 
 /// Skills and prompt templates, as they are now.
@@ -60,7 +60,23 @@ impl LiveResources {
 
     /// Looks in other places from the next reading on: the settings list others now.
     pub fn look_in(&self, options: ResourceOptions) {
-        self.options.store(Arc::new(options));
+        self.options.rcu(|known| ResourceOptions {
+            discovered: Arc::clone(&known.discovered),
+            ..options.clone()
+        });
+    }
+
+    /// Looks also where extensions say, from the next reading on. `false` when they said so before.
+    pub fn discover(&self, discovered: Discovered) -> bool {
+        if *self.options.load().discovered == discovered {
+            return false;
+        }
+        let discovered = Arc::new(discovered);
+        self.options.rcu(|known| ResourceOptions {
+            discovered: Arc::clone(&discovered),
+            ..ResourceOptions::clone(known)
+        });
+        true
     }
 
     /// What they are looked for with.

@@ -60,6 +60,19 @@ pub struct ResourceOptions {
     pub shipped: Option<PathBuf>,
     /// Whether one that ships is switched off, by its kind and name.
     pub shipped_off: Option<IsOff>,
+    /// What extensions name.
+    pub discovered: Arc<Discovered>,
+}
+
+/// Files and folders that extensions name once a session has begun; absolute.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Discovered {
+    /// Of skills.
+    pub skills: Vec<PathBuf>,
+    /// Of prompt templates.
+    pub templates: Vec<PathBuf>,
+    /// Of themes.
+    pub themes: Vec<PathBuf>,
 }
 
 /// Answers whether something is switched off: `skills` or `prompts`, and its name.

@@ -51,6 +51,8 @@ pub(super) struct Wanted<'a> {
     pub(super) only_named: bool,
     /// What the settings list.
     pub(super) lists: &'a [ResourceList],
+    /// What extensions name.
+    pub(super) discovered: &'a [PathBuf],
     /// Whether folders that agents share count.
     pub(super) shared: bool,
     /// Whether what ships is found as files; of extensions, whoever runs them knows which ship.
@@ -65,6 +67,7 @@ pub(super) fn skills_wanted(options: &ResourceOptions) -> Wanted<'_> {
         named: &options.skills,
         only_named: options.no_skills,
         lists: &options.skill_lists,
+        discovered: &options.discovered.skills,
         shared: true,
         ships: true,
     }
@@ -78,6 +81,7 @@ pub(super) fn templates_wanted(options: &ResourceOptions) -> Wanted<'_> {
         named: &options.templates,
         only_named: options.no_templates,
         lists: &options.template_lists,
+        discovered: &options.discovered.templates,
         shared: false,
         ships: true,
     }
@@ -95,6 +99,17 @@ pub(super) fn places(
     let mut all: Vec<Place> = named.map(|path| Place::found(path, Scope::Run)).collect();
     if wanted.only_named {
         return Ok(all);
+    }
+    let (there, missing): (Vec<&PathBuf>, Vec<&PathBuf>) = wanted
+        .discovered
+        .iter()
+        .partition(|path| path.is_file() || path.is_dir());
+    for path in missing {
+        warnings.push(format!(
+            "There is no file or folder {}, which an extension names as {}.",
+            path.display(),
+            wanted.kind
+        ));
     }
     let project = options.project.then(|| of_project(wanted, options, cwd));
     let mut user = vec![Place::found(agent_dir.join(wanted.folder), Scope::User)];
@@ -119,6 +134,8 @@ pub(super) fn places(
         all.extend(of_pi.map(|(dir, scope)| Place::found(dir.join(wanted.folder), scope)));
     }
     all.extend(shipped);
+    let discovered = there.into_iter().cloned();
+    all.extend(discovered.map(|path| Place::found(path, Scope::Run)));
     Ok(all)
 }
 

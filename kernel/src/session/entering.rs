@@ -368,9 +368,9 @@ impl Session {
 }
 
 /// Lends the services of another kind of call than a handler's.
-struct Scoped<'a> {
-    shared: &'a Arc<Shared>,
-    scope: CallScope,
+pub(super) struct Scoped<'a> {
+    pub(super) shared: &'a Arc<Shared>,
+    pub(super) scope: CallScope,
 }
 
 impl Lender for Scoped<'_> {

@@ -6,16 +6,20 @@ mod bash;
 mod claim;
 mod compact;
 mod custom;
+mod discovering;
 mod disk;
+mod display;
 mod entering;
 mod events;
 mod export;
 mod leaving;
+mod mcp;
 mod model;
 mod name;
 mod navigate;
 mod outbox;
 mod prompt_texts;
+mod prompting;
 mod queue;
 mod queueing;
 mod reading;
@@ -29,7 +33,9 @@ mod state;
 mod stats;
 mod surroundings;
 mod system_prompt;
+mod telling;
 mod tools;
+mod typing;
 mod usage;
 
 pub(crate) use services::service_names;
@@ -183,6 +189,9 @@ struct Shared {
     /// Held while the queues change and that is told.
     announcing: tokio::sync::Mutex<()>,
     outbox: Outbox,
+    telling: telling::Telling,
+    mcp_servers: mcp::KnownServers,
+    prompts: prompting::OpenPrompts,
     assembly: Mutex<Assembly>,
     claims: Arc<Claims>,
     commands: bash::UserCommands,
@@ -256,6 +265,9 @@ impl Session {
             queues: Mutex::new(Queues::new(modes.0, modes.1)),
             announcing: tokio::sync::Mutex::default(),
             outbox: Outbox::here(),
+            telling: telling::Telling::default(),
+            mcp_servers: mcp::KnownServers::default(),
+            prompts: prompting::OpenPrompts::default(),
             assembly: Mutex::default(),
             claims: Arc::default(),
             commands: bash::UserCommands::default(),
@@ -286,7 +298,11 @@ impl Session {
         if let Some(file) = previous_file {
             event["previousSessionFile"] = json!(file);
         }
+        session.0.know_mcp_servers();
         session.tell(HookPoint::SessionStart, &event).await;
+        session.0.report_unconnected();
+        session.discover("startup").await;
+        session.0.publish_reports().await;
         Ok(session)
     }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pliant_sdk::event::{SourceChange, SourceOutcome};
 
 use crate::prompt::{PromptOptions, PromptSource};
+use crate::resources::LiveResources;
 use crate::watch::Place;
 
 /// Where the texts come from, and what they are now.
@@ -38,6 +39,11 @@ impl PromptTexts {
     pub(super) fn now(&self) -> Arc<PromptOptions> {
         let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&current.options)
+    }
+
+    /// Skills and templates.
+    pub(super) fn resources(&self) -> &Arc<LiveResources> {
+        &self.source.resources
     }
 
     pub(super) fn places(&self) -> Vec<Place> {

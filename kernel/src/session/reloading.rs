@@ -67,8 +67,10 @@ impl OpenSession for Shared {
         Box::pin(async move {
             let snapshot = self.equipment.registry.snapshot();
             lock(&self.state).tools.refresh(&snapshot);
-            let told = Session(self).tell_sources(HookPoint::SessionStart, sources);
+            let told = Session(Arc::clone(&self)).tell_sources(HookPoint::SessionStart, sources);
             told.await;
+            self.note_mcp_servers();
+            Session(self).discover("reload").await;
         })
     }
 

@@ -71,7 +71,7 @@ impl Generation for Rough {
         self.decent.source()
     }
 
-    fn contributions(&self) -> &[Contribution] {
+    fn contributions(&self) -> Arc<[Contribution]> {
         self.decent.contributions()
     }
 

@@ -307,6 +307,17 @@ impl Scene {
             .expect("is accepted")
     }
 
+    /// What failed so far, in the words of it. Other events are let go.
+    pub fn errors(&mut self) -> Vec<String> {
+        let mut errors = Vec::new();
+        while let Ok(event) = self.events.try_recv() {
+            if let Event::ExtensionError { error, .. } = &*event {
+                errors.push(error.clone());
+            }
+        }
+        errors
+    }
+
     /// The events so far, as short words.
     pub fn events(&mut self) -> Vec<String> {
         let mut words = Vec::new();

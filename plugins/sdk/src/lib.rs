@@ -60,13 +60,20 @@ pub mod draft;
 pub mod event;
 pub mod hook;
 
+pub mod autocomplete;
 pub mod command;
 pub mod flag;
 pub mod history;
+pub mod late;
 pub mod loadout;
+pub mod mcp;
 pub mod provider;
+pub mod shortcut;
 pub mod tool;
 pub mod virtual_model;
+
+pub mod display;
+pub mod view;
 
 pub mod host;
 pub mod plugin;

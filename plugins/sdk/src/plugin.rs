@@ -8,14 +8,20 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::autocomplete::Autocomplete;
 use crate::command::{Command, CommandCtx};
+use crate::display::{EntryShown, MarkdownShown, MessageShown, ToolShown};
 use crate::error::Error;
 use crate::flag::FlagSpec;
 use crate::guard;
 use crate::hook::Hook;
 use crate::host::{BoxFuture, Host};
+use crate::late::Late;
+use crate::mcp::McpServerSpec;
 use crate::provider::{Conversations, Provider, StreamOut, StreamPayload, Wire};
+use crate::shortcut::Shortcut;
 use crate::tool::{Tool, ToolCtx, ToolExecute, schema_of};
+use crate::view::View;
 use crate::virtual_model::VirtualModel;
 
 /// What the caller wants after an emitted event.
@@ -111,10 +117,21 @@ pub struct Invocation {
 type Run = Arc<dyn Fn(Invocation) -> BoxFuture<'static, Result<Vec<u8>, Error>> + Send + Sync>;
 type Control = Box<dyn Fn(&[u8]) -> Result<Vec<u8>, Error> + Send + Sync>;
 
-struct Contribution {
+pub(crate) struct Contribution {
     kind: &'static str,
     spec: Value,
     run: Run,
+}
+
+impl Contribution {
+    /// As the kernel is told of it: `{id, kind, …spec}`.
+    pub(crate) fn describe(&self, id: usize) -> Value {
+        let mut entry = json!({"id": id, "kind": self.kind});
+        if let (Value::Object(entry), Value::Object(spec)) = (&mut entry, &self.spec) {
+            entry.extend(spec.clone());
+        }
+        entry
+    }
 }
 
 /// A plugin under construction; what the exported `create` function answers.
@@ -123,6 +140,7 @@ struct Contribution {
 #[derive(Default)]
 pub struct Plugin {
     contributions: Vec<Contribution>,
+    late: Option<Late>,
     controls: Vec<(&'static str, Control)>,
 }
 
@@ -154,6 +172,18 @@ impl Plugin {
         let ended = controls.map(|one| guard::catch(move || drop(one)));
         panics.extend(ended.filter_map(Result::err));
         panics
+    }
+
+    /// What was contributed so far, to be taken.
+    pub(crate) fn contributions_mut(&mut self) -> &mut Vec<Contribution> {
+        &mut self.contributions
+    }
+
+    /// Lets [`Late::add`] register more while the plugin serves.
+    #[must_use]
+    pub fn later(mut self, late: &Late) -> Self {
+        self.late = Some(late.clone());
+        self
     }
 
     /// A plugin that contributes nothing yet.
@@ -193,6 +223,7 @@ impl Plugin {
                     "prepare_loadout" => {
                         answer(&tool.prepare_loadout(serde_json::from_slice(&call.payload)?)?)
                     }
+                    "render" => answer(&tool.render(serde_json::from_slice(&call.payload)?)?),
                     op => Err(Error::unsupported(&format!("the tool operation \"{op}\""))),
                 }
             }
@@ -296,6 +327,97 @@ impl Plugin {
         })
     }
 
+    /// Gives a key something to do.
+    #[must_use]
+    pub fn shortcut<S: Shortcut>(self, shortcut: S) -> Self {
+        let spec = shortcut.spec();
+        let shortcut = Arc::new(shortcut);
+        self.add("shortcut", &spec, move |call: Invocation| {
+            let shortcut = Arc::clone(&shortcut);
+            async move {
+                match call.op.as_str() {
+                    "press" => answer(&shortcut.press(CommandCtx::new(call.ctx)).await?),
+                    op => Err(Error::unsupported(&format!(
+                        "the shortcut operation \"{op}\""
+                    ))),
+                }
+            }
+        })
+    }
+
+    /// Completes what the user types.
+    #[must_use]
+    pub fn autocomplete<A: Autocomplete>(self, autocomplete: A) -> Self {
+        let spec = autocomplete.spec();
+        let autocomplete = Arc::new(autocomplete);
+        self.add("autocomplete", &spec, move |call: Invocation| {
+            let autocomplete = Arc::clone(&autocomplete);
+            async move {
+                match call.op.as_str() {
+                    "suggest" => {
+                        let typed = serde_json::from_slice(&call.payload)?;
+                        answer(&autocomplete.suggest(typed, call.ctx).await?)
+                    }
+                    op => Err(Error::unsupported(&format!(
+                        "the autocomplete operation \"{op}\""
+                    ))),
+                }
+            }
+        })
+    }
+
+    /// Shows the custom messages of a type ([`crate::display`]).
+    #[must_use]
+    pub fn message_renderer<F, R>(self, custom_type: &str, render: F) -> Self
+    where
+        F: Fn(MessageShown, CallCtx) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Option<View>, Error>> + Send + 'static,
+    {
+        self.answering("message_renderer", custom_type, "render", render)
+    }
+
+    /// Shows the custom entries of a type, which no model sees ([`crate::display`]).
+    #[must_use]
+    pub fn entry_renderer<F, R>(self, custom_type: &str, render: F) -> Self
+    where
+        F: Fn(EntryShown, CallCtx) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Option<View>, Error>> + Send + 'static,
+    {
+        self.answering("entry_renderer", custom_type, "render", render)
+    }
+
+    /// Shows calls of any tool. One that answers nothing leaves it to the next;
+    /// [`Host::next_view`] asks what that would be.
+    #[must_use]
+    pub fn tool_renderer<F, R>(self, render: F) -> Self
+    where
+        F: Fn(ToolShown, CallCtx) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Option<View>, Error>> + Send + 'static,
+    {
+        self.answering("tool_renderer", "tools", "render", render)
+    }
+
+    /// Changes Markdown before it is shown; the last one of a plugin counts.
+    #[must_use]
+    pub fn markdown_transformer<F, R>(self, transform: F) -> Self
+    where
+        F: Fn(MarkdownShown, CallCtx) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<String, Error>> + Send + 'static,
+    {
+        self.answering("markdown_transformer", "markdown", "transform", transform)
+    }
+
+    /// Brings a server of the Model Context Protocol.
+    #[must_use]
+    pub fn mcp_server(self, spec: McpServerSpec) -> Self {
+        self.add("mcp_server", &spec, |call: Invocation| async move {
+            Err(Error::unsupported(&format!(
+                "the MCP server operation \"{}\"",
+                call.op
+            )))
+        })
+    }
+
     /// Attaches a handler to a typed event.
     #[must_use]
     pub fn on<H, F, R>(self, handler: F) -> Self
@@ -370,18 +492,11 @@ impl Plugin {
     /// What [`Plugin::describe`] lists: `{id, kind, …spec}` each.
     #[must_use]
     pub fn describe(&self) -> Vec<Value> {
-        let describe = |(id, item): (usize, &Contribution)| {
-            let mut entry = json!({"id": id, "kind": item.kind});
-            if let (Value::Object(entry), Value::Object(spec)) = (&mut entry, &item.spec) {
-                entry.extend(spec.clone());
-            }
-            entry
-        };
-        self.contributions
-            .iter()
-            .enumerate()
-            .map(describe)
-            .collect()
+        if let Some(late) = &self.late {
+            late.begins_at(self.contributions.len());
+        }
+        let all = self.contributions.iter().enumerate();
+        all.map(|(id, item)| item.describe(id)).collect()
     }
 
     /// Runs one operation of one contribution. Panics of the author's code are errors.
@@ -390,10 +505,12 @@ impl Plugin {
         contribution: u32,
         call: Invocation,
     ) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
-        let found = usize::try_from(contribution)
-            .ok()
-            .and_then(|id| self.contributions.get(id));
-        match found.map(|item| Arc::clone(&item.run)) {
+        let run = |item: &Contribution| Arc::clone(&item.run);
+        let found = usize::try_from(contribution).ok().and_then(|id| {
+            let later = || self.late.as_ref()?.find(id, run);
+            self.contributions.get(id).map(run).or_else(later)
+        });
+        match found {
             Some(run) => match guard::catch(move || run(call)) {
                 Ok(future) => Box::pin(guard::Guarded::new(future)),
                 Err(error) => Box::pin(std::future::ready(Err(error))),
@@ -414,6 +531,27 @@ impl Plugin {
             Some((_, run)) => guard::catch(|| run(payload))?,
             None => Err(Error::unsupported(&format!("the operation \"{op}\""))),
         }
+    }
+
+    /// Something with one operation, typed both ways.
+    fn answering<P, A, F, R>(self, kind: &'static str, name: &str, op: &'static str, run: F) -> Self
+    where
+        P: DeserializeOwned + Send,
+        A: Serialize,
+        F: Fn(P, CallCtx) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<A, Error>> + Send + 'static,
+    {
+        let run = Arc::new(run);
+        self.add(kind, &json!({"name": name}), move |call: Invocation| {
+            let run = Arc::clone(&run);
+            async move {
+                if call.op != op {
+                    let what = format!("the {kind} operation \"{}\"", call.op);
+                    return Err(Error::unsupported(&what));
+                }
+                answer(&run(serde_json::from_slice(&call.payload)?, call.ctx).await?)
+            }
+        })
     }
 
     fn add<S, F, R>(mut self, kind: &'static str, spec: &S, run: F) -> Self

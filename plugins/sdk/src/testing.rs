@@ -44,6 +44,7 @@ use crate::message::joined_text;
 use crate::model::Model;
 use crate::plugin::{CallCtx, Invocation, Plugin};
 use crate::tool::ToolResult;
+use crate::view::View;
 
 /// A plugin and the services it is given.
 #[derive(Debug)]
@@ -103,6 +104,26 @@ impl Bench {
     /// What it answers; `not_found` without such a command.
     pub fn command(&self, name: &str, typed: &str) -> Result<(), Error> {
         self.call::<Value>("command", name, "run", &json!(typed))
+            .map(drop)
+    }
+
+    /// What a renderer shows: `kind` is `message_renderer`, `entry_renderer` or `tool_renderer` (its name
+    /// is `tools`), `shown` what is to be shown.
+    ///
+    /// # Errors
+    /// What it answers, and what is wrong with its view; `not_found` without such a renderer.
+    pub fn view(&self, kind: &str, name: &str, shown: Value) -> Result<Option<View>, Error> {
+        let view: Option<View> = self.call(kind, name, "render", &shown)?;
+        view.iter().try_for_each(View::check)?;
+        Ok(view)
+    }
+
+    /// Presses a key.
+    ///
+    /// # Errors
+    /// What it answers; `not_found` without such a shortcut.
+    pub fn press(&self, key: &str) -> Result<(), Error> {
+        self.call::<Value>("shortcut", key, "press", &Value::Null)
             .map(drop)
     }
 

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::display::ToolShown;
 use crate::error::Error;
 use crate::host::Host;
 use crate::lenient;
@@ -14,6 +15,7 @@ use crate::loadout::{LoadoutChanges, LoadoutView};
 use crate::message::{Content, Usage};
 use crate::plugin::CallCtx;
 use crate::ui::Ui;
+use crate::view::View;
 
 /// A tool. The doc comments of `Input`'s fields become the schema's descriptions.
 pub trait Tool: Send + Sync + 'static {
@@ -36,6 +38,16 @@ pub trait Tool: Send + Sync + 'static {
     fn prepare_loadout(&self, loadout: LoadoutView) -> Result<LoadoutChanges, Error> {
         let _ = loadout;
         Ok(LoadoutChanges::default())
+    }
+
+    /// Shows half of one of its calls, if its declaration says [`ToolSpec::renders`]; nothing leaves it
+    /// to the front end.
+    ///
+    /// # Errors
+    /// Are reported; the front end shows the call then.
+    fn render(&self, shown: ToolShown) -> Result<Option<View>, Error> {
+        let _ = shown;
+        Ok(None)
     }
 
     /// Does the work. An error is an answer to the model, not a failure of the run.
@@ -89,6 +101,9 @@ pub struct ToolSpec {
     /// The tool may change what the model is told of the tools (operation `prepare_loadout`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub prepares_loadout: bool,
+    /// The tool shows its calls itself (operation `render`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub renders: bool,
 }
 
 impl ToolSpec {
@@ -121,6 +136,13 @@ impl ToolSpec {
     #[must_use]
     pub fn prepares(mut self) -> Self {
         self.prepares = true;
+        self
+    }
+
+    /// Shows its calls itself.
+    #[must_use]
+    pub fn renders(mut self) -> Self {
+        self.renders = true;
         self
     }
 

@@ -14,7 +14,7 @@ use crate::convert;
 /// While the script is loaded, when there is no session to ask; what the service says.
 pub(super) fn ask(function: &str, service: &str, payload: &Value) -> ScriptResult<Dynamic> {
     let call = Call::current()?;
-    if call.registrations().is_ok() {
+    if call.registrations().is_some() {
         return Err(fail(format!(
             "{function} is not there yet while the script is loaded, because there is no session then. Call it in a handler, for example in on(\"session_start\", |event, ctx| …)"
         )));

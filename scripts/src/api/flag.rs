@@ -18,7 +18,7 @@ pub(super) fn install(engine: &mut Engine) {
 /// While the script is loaded, nobody knows yet what was given; the default stands for it.
 fn flag(name: &str) -> ScriptResult<Dynamic> {
     let call = Call::current()?;
-    if let Ok(registrations) = call.registrations() {
+    if let Some(registrations) = call.registrations() {
         let registrations = registrations.lock().unwrap_or_else(PoisonError::into_inner);
         let spec = registrations.spec(Kind::Flag, name);
         let default = spec.and_then(|spec| spec.get("default")).cloned();

@@ -35,6 +35,7 @@ use serde::de::DeserializeOwned;
 
 pub(crate) use ctx::Ctx;
 pub(crate) use provider::{Out, Request};
+pub(crate) use register::function as host_function;
 
 use crate::call::{ScriptResult, fail};
 use crate::convert;

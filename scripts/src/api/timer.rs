@@ -26,7 +26,7 @@ pub(super) fn install(engine: &mut Engine) {
 fn start(name: &str, ms: INT, callback: FnPtr, repeats: bool) -> ScriptResult<FnPtr> {
     let call = Call::current()?;
     call.ensure_open()?;
-    if call.registrations().is_ok() {
+    if call.registrations().is_some() {
         return Err(fail(format!(
             "{name} starts nothing while the script is loaded, which may happen without a session. Start timers in a handler, for example in on(\"session_start\", …)"
         )));
@@ -47,5 +47,8 @@ fn start(name: &str, ms: INT, callback: FnPtr, repeats: bool) -> ScriptResult<Fn
     };
     let started = timer.start(call.program(), call.host().clone(), call.runtime()?);
     started.map_err(|error| throw(&error))?;
-    function("stop", move || stopped.notify_one())
+    function("stop", move || {
+        stopped.notify_one();
+        Ok(rhai::Dynamic::UNIT)
+    })
 }

@@ -56,7 +56,7 @@ impl Handler for Command {
             "complete" => match &self.complete {
                 Some(complete) => {
                     let found = running.run(complete, [argument])?;
-                    answer(&completions(&found, running)?)
+                    answer(&completions("`complete`", &found, running)?)
                 }
                 None => Ok(b"[]".to_vec()),
             },
@@ -66,17 +66,17 @@ impl Handler for Command {
 }
 
 /// A list of texts and of maps with `value`; nothing is an empty list.
-fn completions(found: &Dynamic, running: &Running<'_>) -> Result<Vec<Completion>, Error> {
+pub(super) fn completions(
+    who: &str,
+    found: &Dynamic,
+    running: &Running<'_>,
+) -> Result<Vec<Completion>, Error> {
     if found.is_unit() {
         return Ok(Vec::new());
     }
-    let list = found.as_array_ref().map_err(|_| {
-        running.wrong_answer(
-            "`complete`",
-            "a list of texts or of maps with `value`",
-            found,
-        )
-    })?;
+    let list = found
+        .as_array_ref()
+        .map_err(|_| running.wrong_answer(who, "a list of texts or of maps with `value`", found))?;
     list.iter()
         .map(|entry| one_completion(entry).map_err(|error| running.error(error)))
         .collect()

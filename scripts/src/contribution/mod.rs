@@ -1,10 +1,14 @@
 //! What a script can contribute, one kind a file: reading the declaration, and running its
 //! operations.
 
+mod autocomplete;
 mod command;
 mod flag;
 mod hook;
+mod mcp_server;
 mod provider;
+mod renderer;
+mod shortcut;
 mod tool;
 mod virtual_model;
 
@@ -57,6 +61,13 @@ impl Registrations {
         }
     }
 
+    /// Takes one away; `false` when there is none.
+    pub(crate) fn remove(&mut self, kind: Kind, name: &str) -> bool {
+        let before = self.0.len();
+        self.0.retain(|one| one.kind != kind || one.name != name);
+        self.0.len() < before
+    }
+
     /// The declaration of one.
     pub(crate) fn spec(&self, kind: Kind, name: &str) -> Option<&Value> {
         let mut all = self.0.iter();
@@ -74,10 +85,17 @@ pub(crate) type Declare = fn(&Program, &str, Map) -> ScriptResult<Registration>;
 
 /// The declarations by kind, for `register_…`.
 pub(crate) mod declare {
+    pub(crate) use super::autocomplete::declare as autocomplete;
     pub(crate) use super::command::declare as command;
     pub(crate) use super::flag::declare as flag;
     pub(crate) use super::hook::declare as hook;
+    pub(crate) use super::mcp_server::declare as mcp_server;
     pub(crate) use super::provider::declare as provider;
+    pub(crate) use super::renderer::declare_entry as entry_renderer;
+    pub(crate) use super::renderer::declare_markdown as markdown_transformer;
+    pub(crate) use super::renderer::declare_message as message_renderer;
+    pub(crate) use super::renderer::declare_tool as tool_renderer;
+    pub(crate) use super::shortcut::declare as shortcut;
     pub(crate) use super::tool::declare as tool;
     pub(crate) use super::virtual_model::declare as virtual_model;
 }

@@ -9,6 +9,7 @@ use pliant_sdk::tool::{ToolExecute, ToolResult, ToolSpec};
 use rhai::{Dynamic, Map};
 use serde_json::{Value, json};
 
+use super::renderer::render_tool;
 use super::{
     Handler, Registration, Running, answer, function, optional_function, spec, unsupported,
 };
@@ -23,6 +24,8 @@ const MAX_NAME: usize = 64;
 struct Tool {
     execute: Callback,
     prepare: Option<Callback>,
+    render_call: Option<Callback>,
+    render_result: Option<Callback>,
 }
 
 /// Reads a tool's declaration.
@@ -35,7 +38,16 @@ pub(crate) fn declare(
     let tool = Tool {
         execute: function(program, &mut fields, "execute", &["args", "ctx"])?,
         prepare: optional_function(program, &mut fields, "prepare", &["args"])?,
+        render_call: optional_function(program, &mut fields, "renderCall", &["args", "options"])?,
+        render_result: optional_function(
+            program,
+            &mut fields,
+            "renderResult",
+            &["result", "options"],
+        )?,
     };
+    let renders = tool.render_call.is_some() || tool.render_result.is_some();
+    fields.insert("renders".into(), renders.into());
     fields.insert("prepares".into(), tool.prepare.is_some().into());
     let label = fields.entry("label".into()).or_default();
     if label.is_unit() {
@@ -79,6 +91,10 @@ impl Handler for Tool {
         match op {
             "execute" => self.execute(payload, running),
             "prepare" => self.prepare(payload, running),
+            "render" => {
+                let (call, result) = (self.render_call.as_ref(), self.render_result.as_ref());
+                render_tool(call, result, payload, running)
+            }
             _ => Err(unsupported("tool", op)),
         }
     }

@@ -206,10 +206,11 @@ pub(crate) async fn try_load_at(
 }
 
 impl Bench {
-    pub(crate) fn contribution(&self, kind: Kind, name: &str) -> &Contribution {
+    pub(crate) fn contribution(&self, kind: Kind, name: &str) -> Contribution {
         let all = self.generation.contributions();
         all.iter()
             .find(|item| item.kind == kind && item.name == name)
+            .cloned()
             .unwrap_or_else(|| panic!("no {kind:?} {name} in {all:?}"))
     }
 

@@ -61,8 +61,8 @@ async fn load(file: &Path) -> Result<Arc<dyn Generation>, Error> {
 }
 
 fn as_json(file: &Path, generation: &dyn Generation) -> Value {
-    let specs = generation.contributions().iter().map(|item| &item.spec);
-    let specs: Vec<&Value> = specs.collect();
+    let items = generation.contributions();
+    let specs: Vec<&Value> = items.iter().map(|item| &item.spec).collect();
     json!({"file": file.display().to_string(), "loads": true, "contributions": specs})
 }
 
@@ -72,7 +72,7 @@ fn as_text(file: &Path, generation: &dyn Generation) -> String {
     if items.is_empty() {
         text.push_str("It registers nothing.\n");
     }
-    for item in items {
+    for item in items.iter() {
         // A string takes everything.
         let _ = writeln!(text, "{}", line(item));
     }

@@ -33,7 +33,7 @@ const CONTROL: Duration = Duration::from_secs(2);
 /// A plugin that runs in a process of its own.
 pub(in crate::dylib) struct Isolated {
     source: Source,
-    contributions: Vec<Contribution>,
+    contributions: Arc<[Contribution]>,
     run: Arc<Run>,
 }
 
@@ -108,7 +108,7 @@ impl Isolated {
             calls: AtomicU64::new(0),
             rests: Mutex::default(),
         });
-        let contributions = run.start()?;
+        let contributions = run.start()?.into();
         Ok(Self {
             source,
             contributions,
@@ -245,8 +245,8 @@ impl Generation for Isolated {
         &self.source
     }
 
-    fn contributions(&self) -> &[Contribution] {
-        &self.contributions
+    fn contributions(&self) -> Arc<[Contribution]> {
+        Arc::clone(&self.contributions)
     }
 
     fn invoke(

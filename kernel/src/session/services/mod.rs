@@ -11,6 +11,7 @@ mod nesting;
 mod places;
 mod prompt;
 mod read;
+mod registering;
 mod reload;
 mod replace;
 mod state;
@@ -22,6 +23,7 @@ use std::sync::atomic::Ordering;
 
 use pliant_sdk::error::code;
 use pliant_sdk::host::{BoxFuture, ByteStream};
+use pliant_sdk::ui::Dialog;
 use pliant_sdk::{Error, Model};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -79,6 +81,7 @@ const GROUPS: &[&[Service]] = &[
     messages::SERVICES,
     prompt::SERVICES,
     read::SERVICES,
+    registering::SERVICES,
     reload::SERVICES,
     around::SERVICES,
     replace::SERVICES,
@@ -145,6 +148,10 @@ impl Actions for Shared {
 
     fn ui(&self) -> &dyn HostUi {
         &*self.equipment.ui
+    }
+
+    fn asks_user(self: Arc<Self>, dialog: &Dialog) -> Box<dyn Send> {
+        Box::new(self.prompt_opens(dialog))
     }
 
     fn leaving(&self) -> CancellationToken {

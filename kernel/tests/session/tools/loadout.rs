@@ -156,6 +156,8 @@ async fn a_tool_that_fails_to_say_is_reported_and_changes_nothing() {
 }
 
 mod slow {
+    use std::sync::Arc;
+
     use pliant_kernel::registry::{Contribution, Generation, Kind, Rank, Source};
     use pliant_sdk::Error;
     use pliant_sdk::host::BoxFuture;
@@ -165,7 +167,7 @@ mod slow {
     /// A source whose tool never says what it wants.
     pub struct Slow {
         source: Source,
-        contributions: Vec<Contribution>,
+        contributions: Arc<[Contribution]>,
     }
 
     impl Default for Slow {
@@ -174,12 +176,12 @@ mod slow {
                 json!({"name": "slow", "parameters": {"type": "object"}, "preparesLoadout": true});
             Self {
                 source: Source::inline("slow", Rank::User),
-                contributions: vec![Contribution {
+                contributions: Arc::new([Contribution {
                     id: 0,
                     kind: Kind::Tool,
                     name: "slow".into(),
                     spec,
-                }],
+                }]),
             }
         }
     }
@@ -189,8 +191,8 @@ mod slow {
             &self.source
         }
 
-        fn contributions(&self) -> &[Contribution] {
-            &self.contributions
+        fn contributions(&self) -> Arc<[Contribution]> {
+            Arc::clone(&self.contributions)
         }
 
         fn invoke(&self, _: u32, _: Invocation) -> BoxFuture<'static, Result<Vec<u8>, Error>> {

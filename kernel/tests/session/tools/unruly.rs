@@ -245,6 +245,8 @@ async fn a_tool_that_answers_something_else_fails_with_its_sources_name() {
 }
 
 mod odd {
+    use std::sync::Arc;
+
     use pliant_kernel::registry::{Contribution, Generation, Kind, Rank, Source};
     use pliant_sdk::Error;
     use pliant_sdk::host::BoxFuture;
@@ -254,19 +256,19 @@ mod odd {
     /// A source whose tool answers a number.
     pub struct Odd {
         source: Source,
-        contributions: Vec<Contribution>,
+        contributions: Arc<[Contribution]>,
     }
 
     impl Default for Odd {
         fn default() -> Self {
             Self {
                 source: Source::inline("odd", Rank::User),
-                contributions: vec![Contribution {
+                contributions: Arc::new([Contribution {
                     id: 0,
                     kind: Kind::Tool,
                     name: "odd".into(),
                     spec: json!({"name": "odd", "description": "", "parameters": {"type": "object"}}),
-                }],
+                }]),
             }
         }
     }
@@ -276,8 +278,8 @@ mod odd {
             &self.source
         }
 
-        fn contributions(&self) -> &[Contribution] {
-            &self.contributions
+        fn contributions(&self) -> Arc<[Contribution]> {
+            Arc::clone(&self.contributions)
         }
 
         fn invoke(&self, _: u32, _: Invocation) -> BoxFuture<'static, Result<Vec<u8>, Error>> {

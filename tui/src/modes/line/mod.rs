@@ -5,12 +5,14 @@
 mod screen;
 mod slash;
 mod typed;
+mod views;
 
 use std::pin::pin;
 
 use pliant_kernel::Runtime;
 use pliant_kernel::pipeline::Prompt;
 use pliant_kernel::session::{BashOptions, Session, Subscription};
+use pliant_sdk::Event;
 
 use super::prompts::Prompts;
 use super::signals::{INTERRUPT, Signals, orderly, patience};
@@ -18,6 +20,7 @@ use crate::say;
 use screen::Screen;
 use slash::{Said, Slash};
 use typed::Lines;
+use views::Views;
 
 /// Talks until the input ends or `/quit` is typed.
 ///
@@ -30,6 +33,7 @@ pub async fn run(runtime: &Runtime, prompts: Vec<Prompt>, signals: Signals) -> a
         signals,
         typed: Lines::default(),
         screen: Screen::default(),
+        views: Views::default(),
     };
     super::watch(runtime);
     talk.greet();
@@ -39,7 +43,10 @@ pub async fn run(runtime: &Runtime, prompts: Vec<Prompt>, signals: Signals) -> a
         Ok(0) => closing.await,
         _ => drop(orderly(closing).await),
     }
-    talk.show_waiting();
+    // Extensions have ended; what is left is shown without them.
+    while let Ok(event) = talk.events.try_recv() {
+        talk.screen.show(&event);
+    }
     talk.screen.end_line();
     status
 }
@@ -51,6 +58,7 @@ struct Talk<'a> {
     signals: Signals,
     typed: Lines,
     screen: Screen,
+    views: Views,
 }
 
 /// What is to be done next.
@@ -153,7 +161,7 @@ impl Talk<'_> {
         self.typed.ask();
         loop {
             tokio::select! {
-                Some(event) = self.events.recv() => self.screen.show(&event),
+                Some(event) = self.events.recv() => self.show(&event).await,
                 line = self.typed.next() => {
                     if let Some(line) = line {
                         self.screen.typed_enter();
@@ -256,13 +264,13 @@ impl Talk<'_> {
                     stop();
                     limit.set(patience());
                 }
-                Some(event) = self.events.recv() => self.screen.show(&event),
+                Some(event) = self.events.recv() => self.show(&event).await,
                 end = &mut running => break Some(end),
                 () = &mut limit, if asked.is_some() => break None,
             }
         };
         // What the run has told last.
-        self.show_waiting();
+        self.show_waiting().await;
         self.screen.end_line();
         match end {
             // The prompt stays: what is wrong may be mended meanwhile.
@@ -272,9 +280,17 @@ impl Talk<'_> {
         asked.filter(|status| *status != INTERRUPT)
     }
 
-    fn show_waiting(&mut self) {
+    async fn show_waiting(&mut self) {
         while let Ok(event) = self.events.try_recv() {
-            self.screen.show(&event);
+            self.show(&event).await;
+        }
+    }
+
+    async fn show(&mut self, event: &Event) {
+        let session = self.runtime.session();
+        match self.views.of(&session, event).await {
+            Some(lines) => self.screen.write_lines(&lines),
+            None => self.screen.show(event),
         }
     }
 }

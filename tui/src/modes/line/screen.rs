@@ -48,13 +48,16 @@ impl Screen {
     pub(super) fn show(&mut self, event: &Event) {
         match rendered(event) {
             Some(Shown::Text(text)) => self.write(&text),
-            Some(Shown::Line(line)) => {
-                self.end_line();
-                self.write(&line);
-                self.end_line();
-            }
+            Some(Shown::Line(line)) => self.write_lines(&line),
             None => {}
         }
+    }
+
+    /// Writes lines of their own.
+    pub(super) fn write_lines(&mut self, lines: &str) {
+        self.end_line();
+        self.write(lines);
+        self.end_line();
     }
 }
 
