@@ -14,6 +14,7 @@ use pliant_kernel::registry::Kind;
 use pliant_sdk::Error;
 use pliant_sdk::error::code;
 use pliant_sdk::host::Host;
+use pliant_sdk::late::LOOK_AGAIN;
 use pliant_sdk::plugin::{CallCtx, Flow};
 use rhai::{Dynamic, EvalAltResult, Position};
 use serde_json::Value;
@@ -195,9 +196,15 @@ impl Call {
             registrations.add(new);
             return Ok(());
         }
+        let (kind, name) = (new.kind, new.name.clone());
         let contributed = self.program.contributed();
         contributed.add([new]).map_err(|error| throw(&error))?;
-        self.look_again()
+        self.look_again().inspect_err(|_| {
+            // What nobody knows of is not there either.
+            if kind != Kind::Hook {
+                contributed.remove(kind, &name);
+            }
+        })
     }
 
     /// Takes back what was registered; `false` when nothing was.
@@ -217,7 +224,13 @@ impl Call {
     fn look_again(&self) -> ScriptResult<()> {
         self.ensure_open()?;
         let host = self.host.clone();
-        self.wait(async move { host.call("registry.look_again", &Value::Null).await })
+        let asked = self.wait_for(async move { host.call(LOOK_AGAIN, &Value::Null).await })?;
+        asked.map_err(|error| match error.is(code::UNSUPPORTED) {
+            true => fail(
+                "nothing can be registered here, because there is no session: register it at the top level, or in on(\"session_start\", |event, ctx| …)",
+            ),
+            false => throw(&error),
+        })
     }
 
     /// Takes what the top level registered.

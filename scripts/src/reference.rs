@@ -9,7 +9,7 @@ type Entry = (&'static str, &'static str);
 /// What can be called where, group by group.
 const REFERENCE: &[(&str, &[Entry])] = &[
     (
-        "At the top level, while the script is loaded",
+        "At the top level, and later in handlers, tools and commands",
         &[
             (
                 "on(event, |event, ctx| …)",
@@ -17,7 +17,7 @@ const REFERENCE: &[(&str, &[Entry])] = &[
             ),
             (
                 "register_tool(#{ name, description, parameters, execute: |args, ctx| … })",
-                "Gives the model a tool. `execute` answers a text, a map with `content`, or any value.",
+                "Gives the model a tool. `execute` answers a text, a map with `content`, or any value; `renderCall: |args, options|` and `renderResult: |result, options|` show its calls.",
             ),
             (
                 "register_command(name, #{ description, run: |args, ctx| …, complete: |prefix| … })",
@@ -34,6 +34,34 @@ const REFERENCE: &[(&str, &[Entry])] = &[
             (
                 "register_virtual_model(#{ provider, id, name, route: |request, ctx| … })",
                 "Adds a model whose requests `route` hands to another one.",
+            ),
+            (
+                "register_shortcut(key, #{ description, run: |ctx| … })",
+                "Gives a key something to do, such as \"ctrl+alt+g\".",
+            ),
+            (
+                "register_message_renderer(type, |message, options| …)",
+                "Shows messages of a type: a text, a list, or a map with a `type` of text, markdown, box, row, column, spacer, image, diff.",
+            ),
+            (
+                "register_entry_renderer(type, |entry, options| …)",
+                "Shows entries of a type, as `append_entry` keeps them; likewise.",
+            ),
+            (
+                "register_tool_renderer(|name, next, shown| …)",
+                "Shows calls of tools; `()` leaves it to the next, whose view is `next.call()`.",
+            ),
+            (
+                "register_markdown_transformer(|markdown, info| …)",
+                "Changes Markdown before it is shown; `info.surface` says where.",
+            ),
+            (
+                "register_autocomplete(#{ trigger, suggest: |line, column, word| … })",
+                "Completes words that begin with the trigger: a list of texts, or of maps with `value`, `label`, `description`.",
+            ),
+            (
+                "register_mcp_server(name, #{ command, args, env, url, headers })",
+                "Brings a server of the Model Context Protocol, as an entry of `mcpServers`.",
             ),
             (
                 "bus_on(channel, |data| …)",
@@ -55,6 +83,18 @@ const REFERENCE: &[(&str, &[Entry])] = &[
             (
                 "append_entry(type, data)",
                 "Keeps something in the session's tree that no model reads. Answers its id.",
+            ),
+            (
+                "mcp_servers()",
+                "The servers that extensions have registered, each with `name`, `config` and `source`.",
+            ),
+            (
+                "unregister_mcp_server(name)",
+                "Takes back a server of this script. Answers whether there was one.",
+            ),
+            (
+                "unregister_provider(name)",
+                "Takes back a provider of this script; what it stood in for is there again.",
             ),
             (
                 "set_label(id, text)",

@@ -277,3 +277,33 @@ fn another_model_and_level_answer_when_the_user_says_so() {
     assert_eq!(models, ["mock-model", "deep"]);
     assert_eq!(requests[1].body["reasoning_effort"], "high");
 }
+
+/// Shows a message, an entry and calls of a tool.
+const SHOWS: &str = r#"
+register_message_renderer("card", |message, options| #{ "type": "box", title: "Card", children: [message.content] });
+register_entry_renderer("mark", |entry, options| "marked " + entry.data);
+register_tool_renderer(|name, next, shown| if shown.part == "call" { "I call " + name } else { "it said " + shown.result.text });
+register_command("card", #{ run: |args, ctx| {
+    send_message(#{ customType: "card", content: args, display: true }, #{ triggerTurn: false });
+    send_message(#{ customType: "plain", content: "as it is", display: true }, #{ triggerTurn: false });
+    append_entry("mark", "here");
+} });
+register_tool(#{ name: "tell", description: "Tells.", execute: || "a story" });
+"#;
+
+#[test]
+fn extensions_show_messages_entries_and_tools() {
+    // extensions §4.10
+    let server = ModelServer::start([reply::tool_call("tell", json!({})), reply::text("Done.")]);
+    let home = TempHome::with_model(&server);
+    home.write_agent("extensions/shows.rhai", SHOWS);
+    let mut talk = Talk::start(&home, &[]);
+    talk.shows(&format!("{GREETING}> "));
+    talk.keys("/card hello\n");
+    let cards = "/card hello\nCard\n  hello\n[plain] as it is\nmarked here\n> ";
+    talk.shows(&format!("{GREETING}> {cards}"));
+    talk.keys("go\n");
+    let calls = "go\nI call tell\nit said a story\nDone.\n> ";
+    talk.shows(&format!("{GREETING}> {cards}{calls}"));
+    talk.keys("/quit\n");
+}

@@ -205,3 +205,57 @@ fn in_a_mode_without_other_sessions_a_command_is_told_so() {
     );
     drop(server);
 }
+
+/// What a script registers in its handlers, tools and commands counts from the next request on.
+const REGISTERS: &str = r#"
+on("session_start", |event, ctx| {
+    register_tool(#{ name: "early", description: "From the start of the session.", execute: || "early bird" });
+});
+
+register_tool(#{ name: "maker", description: "Makes another tool.", execute: |args, ctx| {
+    register_tool(#{ name: "made", description: "Made by a tool.", execute: || "made to order" });
+    "it is there"
+} });
+
+register_command("listen", #{ run: |args, ctx| {
+    on("input", |event, ctx| if event.text == "old" { #{ action: "transform", text: "new" } });
+    register_command("late", #{ run: |args, ctx| append_entry("late", args) });
+} });
+"#;
+
+#[test]
+fn what_a_script_registers_while_it_serves_counts_at_once() {
+    // extensions §4.1, §5.1
+    let server = ModelServer::start([
+        reply::tool_call("early", json!({})),
+        reply::tool_call("maker", json!({})),
+        reply::tool_call("made", json!({})),
+        reply::text("done"),
+        reply::text("heard"),
+    ]);
+    let home = TempHome::with_model(&server);
+    home.write_agent("extensions/registers.rhai", REGISTERS);
+    let mut rpc = home.rpc();
+    rpc.state();
+    rpc.turn("go");
+    rpc.ok(json!({"type": "prompt", "message": "/listen"}));
+    rpc.turn("old");
+    rpc.ok(json!({"type": "prompt", "message": "/late word"}));
+    rpc.end();
+    let entries = home.session();
+    let results: Vec<&str> = entries
+        .iter()
+        .filter(|entry| entry["message"]["role"] == "toolResult")
+        .filter_map(|entry| entry["message"]["content"][0]["text"].as_str())
+        .collect();
+    assert_eq!(results, ["early bird", "it is there", "made to order"]);
+    let said = entries
+        .iter()
+        .filter(|entry| entry["message"]["role"] == "user");
+    let said: Vec<&Value> = said
+        .map(|entry| &entry["message"]["content"][0]["text"])
+        .collect();
+    assert_eq!(said, ["go", "new"]);
+    let late = entries.iter().find(|entry| entry["customType"] == "late");
+    assert_eq!(late.expect("an entry")["data"], "word");
+}

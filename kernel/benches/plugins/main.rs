@@ -6,6 +6,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use pliant_abi::PluginModuleRef;
+use pliant_abi::abi_stable::StableAbi;
+use pliant_abi::abi_stable::abi_stability::abi_checking::check_layout_compatibility;
+use pliant_abi::abi_stable::library::lib_header_from_path;
 use pliant_kernel::dylib::{
     ChildLimits, HostProgram, PluginHost, PluginRuntime, Stage, check, found_at, open,
 };
@@ -93,6 +97,7 @@ async fn measure(library: &Path, table: &mut Table) {
     };
     loads(folder.path(), library, table);
     copies(folder.path(), table);
+    layouts(library, table);
     let here = host(folder.path(), false);
     let Some(plugin) = opened(library, &here) else {
         return;
@@ -159,6 +164,29 @@ fn copies(folder: &Path, table: &mut Table) {
         let what = format!("private copy, {megabytes} MB");
         table.row(what, Unit::Ms, (0..11).map(copy), budget);
     }
+}
+
+/// The check of a library's layout against ours, and what it costs to make it the other way round too, as
+/// for a plugin that knows less than the kernel.
+fn layouts(library: &Path, table: &mut Table) {
+    let Ok(header) = lib_header_from_path(library) else {
+        return;
+    };
+    let Some(theirs) = header.layout() else {
+        return;
+    };
+    let ours = <PluginModuleRef as StableAbi>::LAYOUT;
+    let timed = |one, other| {
+        let begun = Instant::now();
+        let fits = check_layout_compatibility(one, other);
+        let took = us(begun.elapsed()) / 1e3;
+        assert!(fits.is_ok(), "the fixture fits");
+        took
+    };
+    let first = (0..21).map(|_| timed(ours, theirs));
+    table.row("layout check", Unit::Ms, first, 0.5);
+    let second = (0..21).map(|_| timed(theirs, ours));
+    table.row("second layout direction", Unit::Ms, second, 0.5);
 }
 
 /// Nanoseconds have no unit of their own here.

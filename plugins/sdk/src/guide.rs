@@ -144,6 +144,44 @@
 //! assert!(bench.command("greet", "").is_err());
 //! ```
 //!
+//! # A renderer
+//!
+//! What is shown in place of what a front end shows by itself is a [`View`](crate::view::View): plain data,
+//! which the front end lays out with its theme. [`display`](crate::display) has renderers for custom messages,
+//! custom entries and calls of tools, and what changes Markdown; a tool may show its own calls.
+//!
+//! ```
+//! use pliant_sdk::display::ToolPart;
+//! use pliant_sdk::testing::Bench;
+//! use pliant_sdk::view::View;
+//! use pliant_sdk::Plugin;
+//! use serde_json::json;
+//!
+//! let plugin = Plugin::new().tool_renderer(|shown, ctx| async move {
+//!     // `None` leaves it to whoever comes next: another plugin, the tool, at last the front end.
+//!     if shown.tool_name != "bash" || shown.part != ToolPart::Call {
+//!         return Ok(None);
+//!     }
+//!     let command = shown.input["command"].as_str().unwrap_or_default();
+//!     // What would be shown without this renderer; nothing on a bench.
+//!     let next = ctx.host().next_view().await.unwrap_or_default();
+//!     let line = View::colored(format!("$ {command}"), "accent");
+//!     Ok(Some(View::column([line].into_iter().chain(next))))
+//! });
+//! let bench = Bench::new(plugin);
+//! let call = json!({"part": "call", "toolName": "bash", "input": {"command": "ls"}});
+//! let view = bench.view("tool_renderer", "tools", call).unwrap().unwrap();
+//! assert_eq!(view.to_plain(), "$ ls");
+//! let other = json!({"part": "call", "toolName": "read"});
+//! assert_eq!(bench.view("tool_renderer", "tools", other).unwrap(), None);
+//! ```
+//!
+//! # Keys, completions, servers, and what comes later
+//!
+//! [`shortcut`](crate::shortcut) gives a key something to do, [`autocomplete`](crate::autocomplete) completes
+//! what is typed, [`mcp`](crate::mcp) declares a server of the Model Context Protocol. What is known only
+//! while the plugin serves is registered then, with [`Late`](crate::late::Late).
+//!
 //! # Work beside a call
 //!
 //! Futures of a plugin are polled on threads that other plugins share. What computes or blocks goes to

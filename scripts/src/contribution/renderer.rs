@@ -1,5 +1,5 @@
 //! `register_message_renderer("type", |message, options| …)`, `register_entry_renderer` likewise,
-//! `register_tool_renderer(|name, next, call| …)`, `register_markdown_transformer(|markdown, info| …)`.
+//! `register_tool_renderer(|name, next, shown| …)`, `register_markdown_transformer(|markdown, info| …)`.
 //!
 //! A renderer answers a view: a text, a list, a map with a `type`; nothing leaves it to the next one.
 
@@ -60,7 +60,7 @@ pub(crate) fn declare_tool(
     name: &str,
     fields: Map,
 ) -> ScriptResult<Registration> {
-    let offered = ["name", "next", "call"];
+    let offered = ["name", "next", "shown"];
     declare(program, Kind::ToolRenderer, name, fields, &offered)
 }
 

@@ -50,12 +50,12 @@ async fn the_registry_takes_a_script_like_any_other_source() {
 }
 
 #[tokio::test]
-async fn registering_after_the_load_is_refused_with_a_reason() {
+async fn registering_where_there_is_no_session_is_refused_with_a_reason() {
     let bench = load(r#"on("input", || on("turn_end", || 1));"#).await;
     let error = bench.hook("input", json!({})).await.unwrap_err();
     assert_eq!(
         error.message,
-        "t.rhai:1:16: registering works only at the top level of a script, while it is loaded"
+        "t.rhai:1:16: nothing can be registered here, because there is no session: register it at the top level, or in on(\"session_start\", |event, ctx| …)"
     );
 }
 
