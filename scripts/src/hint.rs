@@ -134,6 +134,10 @@ pub(crate) fn of_failure(program: &Program, cause: &EvalAltResult) -> Option<Str
                 .find(named)
                 .and_then(|(name, _)| renamed(name))
         }
+        // Rhai holds a variable that closures share for as long as a chain of methods on it runs.
+        EvalAltResult::ErrorDataRace(..) => Some(
+            "a closure uses the variable that its own method was called on; take the value first: `let names = map.keys(); names.map(|name| map[name])`".to_owned(),
+        ),
         EvalAltResult::ErrorStackOverflow(_) => {
             Some("calls may be nested 64 deep; use a loop instead".to_owned())
         }

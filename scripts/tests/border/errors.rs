@@ -169,3 +169,19 @@ async fn eval_does_not_exist() {
     let error = load_error("eval(\"1\");").await;
     assert!(error.message.starts_with("t.rhai:1:"), "{error}");
 }
+
+#[tokio::test]
+async fn a_closure_that_uses_the_variable_its_method_was_called_on_is_explained() {
+    let bench = load(
+        r#"let all = #{ a: 1 };
+        on("turn_end", |event, ctx| all.keys().map(|name| all[name]));
+        on("agent_end", |event, ctx| { let names = all.keys(); names.map(|name| all[name]); });"#,
+    )
+    .await;
+    let error = bench.hook("turn_end", json!({})).await.unwrap_err();
+    assert!(
+        error.message.contains("hint: a closure uses the variable"),
+        "{error}"
+    );
+    bench.hook("agent_end", json!({})).await.unwrap();
+}

@@ -8,6 +8,7 @@ mod kit;
 
 mod commands;
 mod errors;
+mod event_examples;
 mod examples;
 mod guide;
 mod hooks;
