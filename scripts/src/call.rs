@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use pliant_kernel::registry::Kind;
 use pliant_sdk::Error;
 use pliant_sdk::error::code;
-use pliant_sdk::host::Host;
+use pliant_sdk::host::{ByteStream, Host};
 use pliant_sdk::late::LOOK_AGAIN;
 use pliant_sdk::plugin::{CallCtx, Flow};
 use rhai::{Dynamic, EvalAltResult, Position};
@@ -107,7 +107,12 @@ pub(crate) struct Call {
     deadline_ms: AtomicU64,
     limit: Option<Duration>,
     open: AtomicBool,
+    /// Connections that end with it.
+    bodies: Mutex<Vec<Body>>,
 }
+
+/// The body of an answer that is still coming; taken while somebody reads it.
+pub(crate) type Body = Arc<Mutex<Option<ByteStream>>>;
 
 impl Call {
     /// Prepares an evaluation; `limit` bounds its time without that of dialogs.
@@ -127,6 +132,7 @@ impl Call {
             deadline_ms: AtomicU64::new(limit.map_or(NO_DEADLINE, to_ms)),
             limit,
             open: AtomicBool::new(true),
+            bodies: Mutex::default(),
         })
     }
 
@@ -143,6 +149,7 @@ impl Call {
         impl Drop for Leave<'_> {
             fn drop(&mut self) {
                 self.0.open.store(false, Ordering::Relaxed);
+                self.0.close_bodies();
                 CURRENT.with_borrow_mut(Option::take);
             }
         }
@@ -150,6 +157,22 @@ impl Call {
         CURRENT.with_borrow_mut(|current| *current = Some(Arc::clone(self)));
         let _leave = Leave(self);
         run()
+    }
+
+    /// Keeps a connection until somebody closes it or the call ends.
+    pub(crate) fn keep_open(&self, body: ByteStream) -> Body {
+        let body: Body = Arc::new(Mutex::new(Some(body)));
+        let mut bodies = self.bodies.lock().unwrap_or_else(PoisonError::into_inner);
+        bodies.retain(|other| Arc::strong_count(other) > 1);
+        bodies.push(Arc::clone(&body));
+        body
+    }
+
+    fn close_bodies(&self) {
+        let mut bodies = self.bodies.lock().unwrap_or_else(PoisonError::into_inner);
+        for body in bodies.drain(..) {
+            body.lock().unwrap_or_else(PoisonError::into_inner).take();
+        }
     }
 
     /// Called for every step of a script; an answer ends it.

@@ -173,6 +173,10 @@ const REFERENCE: &[(&str, &[Entry])] = &[
                 "Makes a request. Answers `#{ status, headers, body }`.",
             ),
             (
+                "http_stream(#{ url, method, headers, body, timeout_ms, max_retries, credential })",
+                "Makes a request whose answer is read while it comes: `status`, `headers`, and of its body `events()`, `lines()`, `chunks()` in a `for` loop, or `text()`. `credential: \"name\"` adds the key of a provider.",
+            ),
+            (
                 "http_all([#{ url, … }, …])",
                 "Makes several at once; answers in their order, failures among them.",
             ),

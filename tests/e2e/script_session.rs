@@ -1,6 +1,10 @@
 //! What a script asks of a real session: every function of the naming table that needs one
 //! (`extensions.md` §5, §7.3), and another session in the place of the one a command began in.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::time::Duration;
+
 use pliant_tests::{ModelServer, TempHome, reply};
 use serde_json::{Value, json};
 
@@ -258,4 +262,103 @@ fn what_a_script_registers_while_it_serves_counts_at_once() {
     assert_eq!(said, ["go", "new"]);
     let late = entries.iter().find(|entry| entry["customType"] == "late");
     assert_eq!(late.expect("an entry")["data"], "word");
+}
+
+/// The example of a provider whose wire is a script, with a server.
+fn own_wire(server: &ModelServer) -> TempHome {
+    let home = TempHome::with_model(server);
+    let text = include_str!("../../scripts/examples/own-wire.rhai");
+    home.write_agent("extensions/own-wire.rhai", text);
+    home.settings(json!({
+        "ownWire": {"baseUrl": server.url(), "model": "m"},
+        "defaultProvider": "own",
+        "defaultModel": "m",
+        "retry": {"baseDelayMs": 1},
+    }));
+    home
+}
+
+#[test]
+fn a_wire_that_is_a_script_streams_thinks_calls_tools_and_is_paid_for() {
+    // extensions §4.7
+    let server = ModelServer::start([
+        reply::thinking("Let me see.")
+            .and_text("I look.")
+            .and_call("bash", json!({"command": "echo seen"})),
+        reply::error(429, "slow down"),
+        reply::text("Half of it").cut_after(2),
+        reply::text("It was seen.").usage(30, 12),
+    ]);
+    let home = own_wire(&server);
+    let mut rpc = home.pliant().args(["--mode", "rpc"]).rpc();
+    rpc.state();
+    rpc.turn("look");
+    rpc.end();
+    let entries = home.session();
+    let answers = entries
+        .iter()
+        .filter(|entry| entry["message"]["role"] == "assistant");
+    let answers: Vec<&Value> = answers.map(|entry| &entry["message"]).collect();
+    let first = &answers[0]["content"];
+    assert_eq!(
+        (&first[0]["thinking"], &first[1]["text"]),
+        (&json!("Let me see."), &json!("I look."))
+    );
+    assert_eq!(first[2]["arguments"], json!({"command": "echo seen"}));
+    let failed: Vec<String> = answers[1..3]
+        .iter()
+        .map(|answer| answer["errorMessage"].to_string())
+        .collect();
+    assert!(
+        failed[0].contains("HTTP 429") && failed[0].contains("slow down"),
+        "{failed:?}"
+    );
+    assert!(failed[1].contains("Connection lost"), "{failed:?}");
+    let last = answers[3];
+    assert_eq!(last["content"][0]["text"], "It was seen.");
+    assert_eq!(
+        (&last["usage"]["input"], &last["usage"]["output"]),
+        (&json!(30), &json!(12))
+    );
+    let request = server.requests().pop().expect("a request");
+    let said: Vec<&Value> = request.body["messages"]
+        .as_array()
+        .expect("messages")
+        .iter()
+        .map(|one| &one["role"])
+        .collect();
+    assert_eq!(said, ["system", "user", "assistant", "tool"]);
+}
+
+#[test]
+fn a_wire_that_is_a_script_closes_its_connection_when_the_user_stops_it() {
+    let model = ModelServer::start([]);
+    let home = own_wire(&model);
+    // A server that says one word and then listens.
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = server.local_addr().expect("an address");
+    let own_wire = json!({"baseUrl": format!("http://{address}"), "model": "m"});
+    home.settings(json!({"ownWire": own_wire, "defaultProvider": "own", "defaultModel": "m"}));
+    let serving = std::thread::spawn(move || {
+        let (mut connection, _) = server.accept().expect("a connection");
+        let limit = Some(Duration::from_secs(20));
+        connection.set_read_timeout(limit).expect("a limit");
+        let mut bytes = [0; 1 << 16];
+        let _ = connection.read(&mut bytes).expect("a request");
+        let piece = json!({"choices": [{"delta": {"content": "word"}}]});
+        let answer =
+            format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {piece}\n\n");
+        connection.write_all(answer.as_bytes()).expect("it listens");
+        // What is left of the request, and then the end.
+        while connection.read(&mut bytes).expect("it is closed in time") > 0 {}
+    });
+    let mut rpc = home.pliant().args(["--mode", "rpc"]).rpc();
+    rpc.state();
+    rpc.ok(json!({"type": "prompt", "message": "talk"}));
+    rpc.next("a word", |record| {
+        record["assistantMessageEvent"]["delta"] == "word"
+    });
+    rpc.ok(json!({"type": "abort"}));
+    serving.join().expect("the connection was closed");
+    rpc.end();
 }

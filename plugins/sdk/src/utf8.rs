@@ -2,7 +2,7 @@
 //! again; bytes that are no UTF-8 become replacement characters, as many as for the whole text.
 
 /// Decodes one stream.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Decoder {
     /// The begun character at the end of the last chunk, at most three bytes.
     begun: Vec<u8>,

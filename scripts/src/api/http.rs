@@ -93,27 +93,14 @@ async fn send(host: &Host, request: Request) -> Result<Value, Error> {
 }
 
 async fn exchange(host: &Host, request: Request) -> Result<Value, Error> {
-    let (body, json) = match request.body {
-        Value::Null => (Vec::new(), false),
-        Value::String(text) => (text.into_bytes(), false),
-        value => (serde_json::to_vec(&value)?, true),
-    };
+    let (body, json) = body_of(request.body)?;
     let method = request
         .method
         .unwrap_or_else(|| if body.is_empty() { "GET" } else { "POST" }.to_owned());
-    let mut headers: Vec<(String, Option<String>)> = request
-        .headers
-        .into_iter()
-        .map(|(name, value)| (name, Some(value)))
-        .collect();
-    let typed = |(name, _): &(String, _)| name.eq_ignore_ascii_case("content-type");
-    if json && !headers.iter().any(typed) {
-        headers.push(("content-type".into(), Some("application/json".into())));
-    }
     let request = HttpRequest {
         method,
         url: request.url,
-        headers,
+        headers: headers_of(request.headers, json),
         timeout_ms: Some(request.timeout_ms),
         // A script sees a failure at once, and decides itself.
         max_retries: Some(0),
@@ -128,8 +115,31 @@ async fn exchange(host: &Host, request: Request) -> Result<Value, Error> {
     }))
 }
 
+/// A body, and whether it is JSON: a text is sent as it is.
+pub(super) fn body_of(body: Value) -> Result<(Vec<u8>, bool), Error> {
+    Ok(match body {
+        Value::Null => (Vec::new(), false),
+        Value::String(text) => (text.into_bytes(), false),
+        value => (serde_json::to_vec(&value)?, true),
+    })
+}
+
+/// The headers of a request; of one with JSON its type, if it is not said.
+pub(super) fn headers_of(
+    headers: BTreeMap<String, String>,
+    json: bool,
+) -> Vec<(String, Option<String>)> {
+    let headers = headers.into_iter().map(|(name, value)| (name, Some(value)));
+    let mut headers: Vec<(String, Option<String>)> = headers.collect();
+    let typed = |(name, _): &(String, _)| name.eq_ignore_ascii_case("content-type");
+    if json && !headers.iter().any(typed) {
+        headers.push(("content-type".into(), Some("application/json".into())));
+    }
+    headers
+}
+
 /// Headers as a map; repeated ones are joined as HTTP allows.
-fn join_headers(list: Vec<(String, String)>) -> BTreeMap<String, String> {
+pub(super) fn join_headers(list: Vec<(String, String)>) -> BTreeMap<String, String> {
     let mut headers: BTreeMap<String, String> = BTreeMap::new();
     for (name, value) in list {
         headers

@@ -14,6 +14,7 @@ mod exec;
 mod files;
 mod flag;
 mod http;
+mod http_stream;
 mod json;
 mod log;
 mod messages;
@@ -58,6 +59,7 @@ const GROUPS: &[fn(&mut Engine)] = &[
     provider::install,
     exec::install,
     http::install,
+    http_stream::install,
     files::install,
     json::install,
     text::install,

@@ -4,7 +4,7 @@ use pliant_kernel::registry::Kind;
 use serde_json::{Value, json};
 
 use crate::examples::example;
-use crate::kit::{Bench, Fake, load, load_with};
+use crate::kit::{Bench, Fake, load, load_with, request, user};
 
 /// Services that take what is said and shown.
 fn listening() -> Fake {
@@ -306,4 +306,32 @@ async fn trust_home_trusts_one_folder() {
     let said = async |cwd: &str| told(&bench, "project_trust", json!({"cwd": cwd})).await;
     assert_eq!(said("/srv/projects/a").await, json!({"trusted": "yes"}));
     assert_eq!(said("/tmp/a").await, json!({"trusted": "undecided"}));
+}
+
+#[tokio::test]
+async fn own_wire_speaks_its_protocol() {
+    // Against a server: tests/e2e/script_session.rs.
+    let fake = Fake::default()
+        .on("config.get", |_| {
+            Ok(json!({"model": "m", "baseUrl": "http://x/v1"}))
+        })
+        .stream("http.stream", |_| {
+            let piece = json!({"choices": [{"delta": {"content": "hi"}, "finish_reason": "stop"}]});
+            let head = json!({"status": 200, "headers": []}).to_string();
+            let body = format!("data: {piece}\n\ndata: [DONE]\n\n");
+            Ok(vec![head.into_bytes(), body.into_bytes()])
+        });
+    let bench = load_with(&example("own-wire.rhai"), fake).await;
+    let models = bench
+        .invoke(Kind::Provider, "own", "models", Value::Null)
+        .await;
+    assert_eq!(models.unwrap()[0]["id"], "m");
+    let asked = request(&[user("hello")]);
+    let said = bench
+        .invoke(Kind::Provider, "own", "stream", asked)
+        .await
+        .unwrap();
+    assert_eq!(said["content"][0]["text"], "hi");
+    let sent = &bench.fake.asked("http.stream")[0];
+    assert_eq!(sent["credential"]["provider"], "own");
 }

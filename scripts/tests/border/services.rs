@@ -232,3 +232,99 @@ async fn log_print_and_debug_go_to_the_log() {
     );
     assert!(lines[3].starts_with("debug t.rhai: "), "{lines:?}");
 }
+
+/// An answer in several pieces.
+fn pieces(status: u16, pieces: &'static [&'static [u8]]) -> Fake {
+    Fake::default().stream("http.stream", move |_| {
+        let head = json!({"status": status, "headers": [["content-type", "text/event-stream"]]});
+        let head = std::iter::once(head.to_string().into_bytes());
+        Ok(head
+            .chain(pieces.iter().map(|piece| piece.to_vec()))
+            .collect())
+    })
+}
+
+/// Everything that a loop over the answer sees, as JSON.
+fn all(shape: &str) -> String {
+    format!(
+        "let answer = http_stream(#{{ url: \"http://x\", body: #{{ a: 1 }} }}); let all = []; for piece in answer.{shape} {{ all.push(piece); }} json_stringify(all)"
+    )
+}
+
+#[tokio::test]
+async fn a_stream_is_read_as_events_lines_or_chunks() {
+    // extensions §4.7; codemode has no such thing
+    let events: &[&[u8]] = &[
+        b"\xEF\xBB\xBFevent: a\r\ndata: 1\r\nda",
+        b"ta: 2\r\n\r\n: nothing\n\nid: 7\ndata: \xC3",
+        b"\xA4\n\ndata: last",
+    ];
+    check(
+        pieces(200, events),
+        &all("events()"),
+        r#"[{"data":"1\n2","event":"a","id":null},{"data":"ä","event":null,"id":"7"},{"data":"last","event":null,"id":null}]"#,
+    )
+    .await;
+    let lines: &[&[u8]] = &[b"{\"a\":", b"1}\r\n\n{\"b\"", b":2}"];
+    let expected = r#"["{\"a\":1}","","{\"b\":2}"]"#;
+    check(pieces(200, lines), &all("lines()"), expected).await;
+    let chunks: &[&[u8]] = &[b"a\xE2\x82", b"\xAC", b"", b"b\xFF\xC3"];
+    check(
+        pieces(200, chunks),
+        &all("chunks()"),
+        r#"["a","€","b�","�"]"#,
+    )
+    .await;
+    let text = "let answer = http_stream(#{ url: \"http://x\" }); `${answer.status} ${answer.headers[\"content-type\"]} ${answer.text()}`";
+    check(
+        pieces(429, &[b"slow ", b"down"]),
+        text,
+        "429 text/event-stream slow down",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_stream_is_asked_for_as_it_was_written() {
+    let body = "let answer = http_stream(#{ url: \"http://x\", headers: #{ A: \"1\" }, body: #{ b: 2 }, credential: \"acme\", timeout_ms: 9 }); answer.status";
+    let bench = load_with(&tool(body), pieces(200, &[])).await;
+    bench.tool("t", json!({})).await.unwrap();
+    let asked = &bench.fake.asked("http.stream")[0];
+    let credential = json!({"provider": "acme", "header": "authorization", "prefix": "Bearer "});
+    assert_eq!(
+        (&asked["method"], &asked["credential"]),
+        (&json!("POST"), &credential)
+    );
+    let headers = json!([["A", "1"], ["content-type", "application/json"]]);
+    assert_eq!(
+        (&asked["headers"], &asked["timeoutMs"]),
+        (&headers, &json!(9))
+    );
+    for (wrong, part) in [
+        ("http_stream(#{})", "`url` is missing"),
+        (
+            "http_stream(#{ url: \"http://x\", retries: 3 })",
+            "has no option `retries`",
+        ),
+    ] {
+        let bench = load_with(&tool(wrong), Fake::default()).await;
+        let said = bench.tool_text("t", json!({})).await;
+        assert!(said.contains(part), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_the_call_that_opened_it() {
+    let text = "let kept = []; register_tool(#{ name: \"open\", description: \"d\", execute: || { kept.push(http_stream(#{ url: \"http://x\" })); \"opened\" } });
+        register_tool(#{ name: \"read\", description: \"d\", execute: || kept[0].text() });
+        register_tool(#{ name: \"twice\", description: \"d\", execute: || { let answer = http_stream(#{ url: \"http://x\" }); answer.text(); answer.text() } });";
+    let bench = load_with(text, pieces(200, &[b"a"])).await;
+    assert_eq!(bench.tool_text("open", json!({})).await, "opened");
+    let late = bench.tool_text("read", json!({})).await;
+    assert!(late.contains("belongs to a call that has ended"), "{late}");
+    let twice = bench.tool_text("twice", json!({})).await;
+    assert!(
+        twice.contains("was closed, or is read elsewhere"),
+        "{twice}"
+    );
+}
