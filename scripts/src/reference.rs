@@ -97,6 +97,18 @@ const REFERENCE: &[(&str, &[Entry])] = &[
                 "Takes back a provider of this script; what it stood in for is there again.",
             ),
             (
+                "snapshot_files()",
+                "Keeps the files of the session's folder as they are: `#{ id, files, bytes, leftOut }`. What `.gitignore` names is left out.",
+            ),
+            (
+                "file_changes(id)",
+                "How they differ from a snapshot: a list of `#{ path, what }` with `added`, `changed`, `removed`.",
+            ),
+            (
+                "restore_files(id)",
+                "Goes back to a snapshot, in a command: `#{ undo, written, removed, failed }`; `undo` is a snapshot of the files before.",
+            ),
+            (
                 "set_label(id, text)",
                 "Names a place in the tree; `()` takes the name away.",
             ),

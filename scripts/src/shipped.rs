@@ -46,6 +46,7 @@ macro_rules! ships {
 }
 
 const EMBEDDED: &[Embedded] = &[
+    ships!("checkpoint", false),
     ships!("guide", true),
     ships!("handoff", false),
     ships!("model-router", false),

@@ -362,3 +362,65 @@ fn a_wire_that_is_a_script_closes_its_connection_when_the_user_stops_it() {
     serving.join().expect("the connection was closed");
     rpc.end();
 }
+
+#[test]
+fn checkpoint_brings_back_files_and_conversation() {
+    // The Build 5: without git, and what the shell did included.
+    let shell = "echo changed > kept.txt; rm gone.txt; mkdir made; echo new > made/file.txt";
+    let server = ModelServer::start([
+        reply::text("first answer"),
+        reply::tool_call("bash", json!({ "command": shell })),
+        reply::text("second answer"),
+        reply::text("third answer"),
+    ]);
+    server.allow_rewritten_history();
+    let home = TempHome::with_model(&server);
+    home.settings(json!({"extensions": ["+builtin:checkpoint"]}));
+    let file = |name: &str| home.project_dir().join(name);
+    let read = |name: &str| std::fs::read_to_string(file(name)).unwrap_or_else(|_| "-".to_owned());
+    std::fs::write(file("kept.txt"), "as it was").expect("the project is there");
+    std::fs::write(file("gone.txt"), "still here").expect("the project is there");
+    let mut rpc = home.rpc();
+    rpc.state();
+    rpc.turn("say something");
+    rpc.turn("spoil everything");
+    assert_eq!(
+        (read("kept.txt").as_str(), read("gone.txt").as_str()),
+        ("changed\n", "-")
+    );
+    rpc.send(json!({"type": "prompt", "message": "/checkpoint"}));
+    let prompts = rpc.dialog();
+    assert_eq!(
+        prompts["options"],
+        json!(["1. spoil everything", "2. say something"])
+    );
+    rpc.tell(&prompts, json!({"value": "1. spoil everything"}));
+    let ways = rpc.dialog();
+    let preview = ways["title"].as_str().expect("a title");
+    assert_eq!(
+        preview,
+        "bring back gone.txt\nput back kept.txt\nremove made/file.txt"
+    );
+    rpc.tell(&ways, json!({"value": "Files and conversation"}));
+    assert_eq!(
+        rpc.notice(),
+        "Back to before the prompt: 2 written, 1 removed."
+    );
+    assert_eq!(
+        (read("kept.txt").as_str(), read("gone.txt").as_str()),
+        ("as it was", "still here")
+    );
+    assert!(!file("made").exists());
+    // The model knows nothing of it.
+    rpc.turn("go on");
+    let last = server.requests().pop().expect("a request");
+    let said: Vec<String> = last
+        .conversation()
+        .into_iter()
+        .map(|(_, text)| text)
+        .collect();
+    assert_eq!(said, ["say something", "first answer", "go on"]);
+    rpc.ok(json!({"type": "prompt", "message": "/checkpoint undo"}));
+    assert_eq!(rpc.notice(), "Taken back: 2 written, 1 removed.");
+    rpc.end();
+}

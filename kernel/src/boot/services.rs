@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::KernelOptions;
 use crate::dylib::{ChildLimits, FoundPlugin, PluginHost, PluginRuntime, Stage};
-use crate::host::{HostServices, KeyRequest};
+use crate::host::{HostServices, KeyRequest, Snapshots};
 use crate::models::{Credentials, ModelAsker};
 use crate::registry::{FlagValues, Kind, MakeServices, Rank, Registry, Snapshot};
 use crate::settings::LiveSettings;
@@ -65,7 +65,10 @@ pub(super) fn host_services(
         Box::new(key),
         Box::new(flag),
     );
-    Arc::new(services.keeping_state_in(options.agent_dir.join("state")))
+    let home = options.resources.home.clone();
+    let snapshots = Snapshots::new(options.agent_dir.join("checkpoints"), home);
+    let services = services.keeping_state_in(options.agent_dir.join("state"));
+    Arc::new(services.keeping_snapshots(snapshots))
 }
 
 /// A key goes into requests of wires, and of the source that registered the provider.

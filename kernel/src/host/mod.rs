@@ -10,6 +10,7 @@ mod files;
 mod home;
 mod http;
 mod process;
+pub mod snapshots;
 mod store;
 pub mod ui;
 
@@ -37,6 +38,7 @@ pub(crate) use http::frames_the_body;
 pub use http::{HttpClient, HttpSettings, ProxyRules};
 pub(crate) use http::{MAX_RETRY_DELAY_MS, asked_delay};
 pub use process::{ProcessEnv, default_shell};
+pub use snapshots::Snapshots;
 
 /// Who asks for whose key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +70,7 @@ pub struct HostServices {
     flag: FlagLookup,
     running: Arc<Running>,
     store: Option<store::Store>,
+    snapshots: Option<Arc<Snapshots>>,
 }
 
 /// Counts the processes that somebody still listens to.
@@ -142,6 +145,16 @@ impl HostServices {
             flag,
             running: Arc::default(),
             store: None,
+            snapshots: None,
+        }
+    }
+
+    /// Keeps snapshots of the folders that sessions work in.
+    #[must_use]
+    pub fn keeping_snapshots(self, snapshots: Snapshots) -> Self {
+        Self {
+            snapshots: Some(Arc::new(snapshots)),
+            ..self
         }
     }
 
@@ -246,7 +259,8 @@ const SERVICES: [&str; 17] = [
 
 /// Names of the services that need no session.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    SERVICES.into_iter().chain(ui::SERVICES)
+    let all = SERVICES.into_iter().chain(snapshots::SERVICES);
+    all.chain(ui::SERVICES)
 }
 
 impl Bound {
@@ -366,10 +380,26 @@ impl Bound {
             "http.request" => return self.http_request(payload).await,
             "exec.run" => return self.exec_run(&payload).await,
             "host.services" => self.service_names(),
+            _ if snapshots::SERVICES.contains(&service) => self.snapshot(service, &payload).await?,
             _ if service.starts_with("ui.") => self.ask_user(service, &payload).await?,
             _ => self.ask_session(service, &payload).await?,
         };
         Ok(serde_json::to_vec(&json)?)
+    }
+
+    /// Going back is for commands: in a handler or tool it would take the files from under others.
+    async fn snapshot(&self, service: &str, payload: &[u8]) -> Result<Value, Error> {
+        let scope = self.asker.as_ref().map(|asker| &asker.scope);
+        let is_command = matches!(scope, Some(actions::CallScope::Command { .. }));
+        if service == "files.restore" && !is_command {
+            let message = "files.restore can be used in a command only: elsewhere it would change files that others work on. Register a command for it.";
+            return Err(Error::new(code::UNAVAILABLE, message));
+        }
+        let Some(snapshots) = self.host.snapshots.clone() else {
+            let message = format!("{service} has no place to keep things in this program.");
+            return Err(Error::new(code::UNAVAILABLE, message));
+        };
+        snapshots.answer(service, self.cwd(), payload).await
     }
 
     fn service_names(&self) -> Value {

@@ -24,6 +24,7 @@ mod provider;
 mod register;
 mod session;
 mod shell;
+mod snapshots;
 mod state;
 mod text;
 mod time;
@@ -64,6 +65,7 @@ const GROUPS: &[fn(&mut Engine)] = &[
     json::install,
     text::install,
     shell::install,
+    snapshots::install,
     time::install,
     timer::install,
     log::install,
