@@ -76,6 +76,7 @@ pub mod agent;
 
 pub mod prompt;
 
+pub mod packages;
 pub mod resources;
 
 pub mod tree;

@@ -123,7 +123,7 @@ fn options_without_an_effect_here_are_accepted() {
 
 #[test]
 fn a_command_that_does_not_exist_yet_is_no_prompt() {
-    refused(&["install", "x"], &["install", "--"]);
+    refused(&["acp", "x"], &["acp", "--"]);
     refused(&["completions"], &["bash"]);
     refused(&["completions", "cmd"], &["cmd", "bash"]);
 }

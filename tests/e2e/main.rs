@@ -16,6 +16,7 @@ mod line;
 mod live;
 mod messages;
 mod model_server;
+mod package_command;
 mod plugin_command;
 mod plugins;
 mod prompt;

@@ -12,6 +12,7 @@ use crate::auth_command::AuthCommand;
 use crate::config_command::ConfigCommand;
 use crate::dev_command::DevCommand;
 use crate::modes::unwritable;
+use crate::package_command::PackageCommand;
 use crate::plugin_command::PluginCommand;
 use crate::script_command::ScriptCommand;
 use crate::session_command::SessionCommand;
@@ -35,6 +36,13 @@ pub const COMMANDS: &[(&str, &str)] = &[
         "A session with plugins that are built and reloaded whenever they are saved",
     ),
     (
+        "install",
+        "Install a package: a folder or a repository with extensions, skills, prompts",
+    ),
+    ("remove", "Remove a package"),
+    ("list", "List the packages"),
+    ("update", "Update packages that follow a branch"),
+    (
         "completions",
         "Print completions for a shell: bash, elvish, fish, powershell or zsh",
     ),
@@ -42,16 +50,7 @@ pub const COMMANDS: &[(&str, &str)] = &[
 ];
 
 /// Words that are commands of later versions; nobody should get used to them as prompts.
-const RESERVED: &[&str] = &[
-    "acp",
-    "install",
-    "list",
-    "mcp",
-    "remove",
-    "run",
-    "uninstall",
-    "update",
-];
+const RESERVED: &[&str] = &["acp", "mcp", "run"];
 
 /// What the process was asked to do.
 pub enum Asked {
@@ -63,6 +62,8 @@ pub enum Asked {
     Auth(AuthCommand),
     /// Likewise, about plugins.
     Plugin(PluginCommand),
+    /// Likewise, about packages.
+    Package(PackageCommand),
     /// Likewise, about scripts.
     Script(ScriptCommand),
     /// Builds of plugins, without a session.
@@ -89,6 +90,12 @@ pub fn asked() -> anyhow::Result<Asked> {
         ["auth", ..] => Asked::Auth(AuthCommand::read(&words)),
         ["plugin", ..] => Asked::Plugin(PluginCommand::read(&words)),
         ["script", ..] => Asked::Script(ScriptCommand::read(&words)),
+        ["install" | "remove" | "uninstall" | "list" | "update", ..] => {
+            Asked::Package(PackageCommand::of(&words))
+        }
+        ["help", word @ ("install" | "remove" | "list" | "update")] => {
+            Asked::Package(PackageCommand::of(&help_of(word)))
+        }
         ["dev", ..] => match DevCommand::read(&words) {
             Ok(command) => Asked::Dev(command),
             Err(words) => Asked::Talk(Box::new(Args::read_or_exit(words))),

@@ -6,10 +6,12 @@ mod commands;
 mod config_command;
 mod dev_command;
 mod export;
+mod git;
 mod held;
 mod launch;
 mod library;
 mod modes;
+mod package_command;
 mod pi;
 mod plugin_command;
 mod prompt_input;
@@ -42,6 +44,7 @@ fn perform(asked: Asked) -> anyhow::Result<u8> {
         Asked::Config(command) => return command.run(),
         Asked::Auth(command) => return command.run(),
         Asked::Plugin(command) => return command.run(),
+        Asked::Package(command) => return command.run(),
         Asked::Script(command) => return command.run(),
         Asked::Dev(command) => return command.run(),
         Asked::Completions(shell) => return commands::print_completions(shell),

@@ -151,7 +151,7 @@ impl SlashCommands {
                     ..named(file)
                 };
             }
-            settings::Scope::User => Scope::User,
+            settings::Scope::User | settings::Scope::Package => Scope::User,
             settings::Scope::Project => Scope::Project,
         };
         match found.source {

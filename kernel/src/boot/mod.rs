@@ -187,7 +187,7 @@ impl Kernel {
         let (settings, trusted) = project::settings(&options, &mut warnings);
         let live = Arc::new(LiveSettings::new(settings.clone()));
         let registry = Arc::new(Registry::default());
-        let wanted = project::resource_options(&options, &settings, trusted);
+        let wanted = project::resource_options(&options, &settings, trusted, &mut warnings);
         let (agent_dir, cwd) = (options.agent_dir.clone(), options.cwd.clone());
         let (resources, problems) = LiveResources::load(wanted.clone(), agent_dir, cwd)?;
         let resources = Arc::new(resources);

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Kernel, KernelOptions};
+use crate::packages;
 use crate::registry::Rank;
 use crate::resources::{ResourceOptions, extension_files};
 use crate::settings::{PROJECT_DIR, Settings};
@@ -31,7 +32,7 @@ fn files_to_trust(options: &KernelOptions, settings: &Settings) -> Vec<PathBuf> 
 /// The files of the user's own extensions.
 pub(super) fn user_extension_files(options: &KernelOptions, ending: &str) -> Vec<PathBuf> {
     let (settings, _) = of_user(options);
-    let wanted = resource_options(options, &settings, false);
+    let wanted = resource_options(options, &settings, false, &mut Vec::new());
     let lists = settings.lists("extensions", wanted.home.as_deref());
     let (files, _) = extension_files(ending, &lists, &wanted, &options.agent_dir, &options.cwd);
     files.into_iter().map(|(file, _)| file).collect()
@@ -64,6 +65,7 @@ pub(super) fn resource_options(
     options: &KernelOptions,
     settings: &Settings,
     trusted: bool,
+    warnings: &mut Vec<String>,
 ) -> ResourceOptions {
     let mut wanted = options.resources.clone();
     wanted.no_pi |= !settings.reads_pi_resources();
@@ -71,6 +73,9 @@ pub(super) fn resource_options(
     let home = options.resources.home.as_deref();
     wanted.skill_lists = settings.lists("skills", home);
     wanted.template_lists = settings.lists("prompts", home);
+    let (named, odd) = packages::entries(settings, home);
+    warnings.extend(odd);
+    wanted.packages = named.into();
     let settings = settings.clone();
     let is_off = move |kind: &str, name: &str| settings.ships(kind, name) == Some(false);
     wanted.shipped_off = Some(Arc::new(is_off));
@@ -90,13 +95,14 @@ impl Kernel {
         &self,
         ending: &'static str,
     ) -> impl Fn() -> (Vec<(PathBuf, Rank)>, Vec<String>) + Send + Sync + use<> {
-        let options = resource_options(&self.options, &self.settings.now(), self.trusted);
+        let (options, trusted) = (self.options.clone(), self.trusted);
         let settings = Arc::clone(&self.settings);
-        let KernelOptions { agent_dir, cwd, .. } = &self.options;
-        let (agent_dir, cwd) = (agent_dir.clone(), cwd.clone());
         move || {
-            let lists = settings.now().lists("extensions", options.home.as_deref());
-            extension_files(ending, &lists, &options, &agent_dir, &cwd)
+            let settings = settings.now();
+            // What is odd about packages is told with their skills and templates.
+            let wanted = resource_options(&options, &settings, trusted, &mut Vec::new());
+            let lists = settings.lists("extensions", wanted.home.as_deref());
+            extension_files(ending, &lists, &wanted, &options.agent_dir, &options.cwd)
         }
     }
 
@@ -113,7 +119,12 @@ impl Kernel {
             .trusted_project()
             .map(|cwd| cwd.join(PROJECT_DIR).join("extensions"));
         let of_user = self.options.agent_dir.join("extensions");
-        of_project.into_iter().chain([of_user]).collect()
+        let resources = self.resources.options();
+        let (packages, _) = packages::places_of(&resources.packages, &self.options.agent_dir);
+        let of_packages = packages.extensions.into_iter().map(|place| place.path);
+        let of_packages = of_packages.filter(|path| path.is_dir());
+        let all = of_project.into_iter().chain([of_user]);
+        all.chain(of_packages).collect()
     }
 
     /// The project whose files count, if it is trusted.

@@ -106,8 +106,9 @@ impl Texts for SettingsTexts {
         if files.is_empty() || !broken.is_empty() {
             return broken.into();
         }
-        let (settings, problems) = self.read();
-        let wanted = project::resource_options(&self.options, &settings, self.trusted);
+        let (settings, mut problems) = self.read();
+        let wanted =
+            project::resource_options(&self.options, &settings, self.trusted, &mut problems);
         let keys = self.live.replace(settings);
         let problems = self.news(problems);
         if keys.is_empty() {

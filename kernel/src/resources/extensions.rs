@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::ResourceOptions;
 use super::places::{Place, Wanted, places};
 use super::walk::Walk;
+use crate::packages;
 use crate::registry::Rank;
 use crate::settings::{ResourceList, Scope};
 
@@ -19,6 +20,8 @@ pub fn extension_files(
     agent_dir: &Path,
     cwd: &Path,
 ) -> (Vec<(PathBuf, Rank)>, Vec<String>) {
+    // What is odd about a package is told where its texts are read.
+    let (packages, _) = packages::places_of(&options.packages, agent_dir);
     let mut warnings = Vec::new();
     let wanted = Wanted {
         kind: "an extension",
@@ -26,6 +29,7 @@ pub fn extension_files(
         named: &[],
         only_named: false,
         lists,
+        packages: &packages.extensions,
         discovered: &[],
         shared: false,
         ships: false,
@@ -50,6 +54,7 @@ pub fn extension_files(
 
 fn rank(place: &Place) -> Rank {
     match (place.scope, place.listed) {
+        (Scope::Package, _) => Rank::Package,
         (Scope::Project, true) => Rank::ProjectSettings,
         (Scope::Project, false) => Rank::Project,
         (_, true) => Rank::UserSettings,

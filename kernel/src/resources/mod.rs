@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::packages;
 use crate::settings::{ResourceList, Scope};
 
 pub use arguments::{split_arguments, substitute};
@@ -60,6 +61,8 @@ pub struct ResourceOptions {
     pub shipped: Option<PathBuf>,
     /// Whether one that ships is switched off, by its kind and name.
     pub shipped_off: Option<IsOff>,
+    /// Packages that the settings name.
+    pub packages: Arc<[packages::Entry]>,
     /// What extensions name.
     pub discovered: Arc<Discovered>,
 }
@@ -116,9 +119,9 @@ impl Resources {
         agent_dir: &Path,
         cwd: &Path,
     ) -> Result<(Self, Vec<String>), MissingResource> {
-        let mut warnings = Vec::new();
+        let (packages, mut warnings) = packages::places_of(&options.packages, agent_dir);
         let skills = places(
-            &skills_wanted(options),
+            &skills_wanted(options, &packages),
             options,
             agent_dir,
             cwd,
@@ -127,7 +130,7 @@ impl Resources {
         let mut skills = skills::find(&skills, &mut warnings);
         skills.retain(|skill| options.wants("skills", skill.scope, &skill.name));
         let templates = places(
-            &templates_wanted(options),
+            &templates_wanted(options, &packages),
             options,
             agent_dir,
             cwd,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::skills::Strays;
 use super::{MissingResource, ResourceOptions};
+use crate::packages::{PackagePlace, PackagePlaces};
 use crate::settings::{PROJECT_DIR, Patterns, ResourceList, Scope};
 
 /// A place to look in: a folder, or one file.
@@ -18,6 +19,8 @@ pub(super) struct Place {
     pub(super) patterns: Option<Patterns>,
     /// Whether a list names it.
     pub(super) listed: bool,
+    /// The package it is of.
+    pub(super) package: Option<PackagePlace>,
 }
 
 impl Place {
@@ -29,13 +32,16 @@ impl Place {
             strays: Strays::AtRoot,
             patterns: None,
             listed: false,
+            package: None,
         }
     }
 
     /// Whether a file found there counts.
     pub(super) fn takes(&self, file: &Path) -> bool {
         let patterns = self.patterns.as_ref();
+        let package = self.package.as_ref();
         patterns.is_none_or(|patterns| patterns.take(file, self.listed))
+            && package.is_none_or(|package| package.takes(file))
     }
 }
 
@@ -51,6 +57,8 @@ pub(super) struct Wanted<'a> {
     pub(super) only_named: bool,
     /// What the settings list.
     pub(super) lists: &'a [ResourceList],
+    /// What packages bring.
+    pub(super) packages: &'a [PackagePlace],
     /// What extensions name.
     pub(super) discovered: &'a [PathBuf],
     /// Whether folders that agents share count.
@@ -60,13 +68,17 @@ pub(super) struct Wanted<'a> {
 }
 
 /// Skills.
-pub(super) fn skills_wanted(options: &ResourceOptions) -> Wanted<'_> {
+pub(super) fn skills_wanted<'a>(
+    options: &'a ResourceOptions,
+    packages: &'a PackagePlaces,
+) -> Wanted<'a> {
     Wanted {
         kind: "a skill",
         folder: "skills",
         named: &options.skills,
         only_named: options.no_skills,
         lists: &options.skill_lists,
+        packages: &packages.skills,
         discovered: &options.discovered.skills,
         shared: true,
         ships: true,
@@ -74,13 +86,17 @@ pub(super) fn skills_wanted(options: &ResourceOptions) -> Wanted<'_> {
 }
 
 /// Prompt templates.
-pub(super) fn templates_wanted(options: &ResourceOptions) -> Wanted<'_> {
+pub(super) fn templates_wanted<'a>(
+    options: &'a ResourceOptions,
+    packages: &'a PackagePlaces,
+) -> Wanted<'a> {
     Wanted {
         kind: "a prompt template",
         folder: "prompts",
         named: &options.templates,
         only_named: options.no_templates,
         lists: &options.template_lists,
+        packages: &packages.prompts,
         discovered: &options.discovered.templates,
         shared: false,
         ships: true,
@@ -133,6 +149,10 @@ pub(super) fn places(
         let of_pi = of_project.into_iter().chain(of_user);
         all.extend(of_pi.map(|(dir, scope)| Place::found(dir.join(wanted.folder), scope)));
     }
+    all.extend(wanted.packages.iter().map(|package| Place {
+        package: Some(package.clone()),
+        ..Place::found(package.path.clone(), Scope::Package)
+    }));
     all.extend(shipped);
     let discovered = there.into_iter().cloned();
     all.extend(discovered.map(|path| Place::found(path, Scope::Run)));

@@ -15,6 +15,8 @@ pub enum Scope {
     User,
     /// The project.
     Project,
+    /// A package.
+    Package,
     /// It ships with pliant.
     Shipped,
 }
@@ -80,6 +82,24 @@ impl ResourceList {
 }
 
 impl Patterns {
+    /// Those of a filter on a folder: a path without a sign selects too.
+    #[must_use]
+    pub fn selecting(folder: &Path, entries: &[String]) -> Self {
+        let mut selected = GitignoreBuilder::new(folder);
+        for entry in entries
+            .iter()
+            .filter(|entry| !entry.starts_with(['!', '+', '-']))
+        {
+            // A pattern that is none matches nothing.
+            let _ = selected.add_line(None, entry.trim_start_matches("./"));
+        }
+        let signed = ResourceList::new(Scope::Package, folder, entries, None);
+        Self {
+            selected: selected.build().unwrap_or_else(|_| Gitignore::empty()),
+            ..signed.patterns
+        }
+    }
+
     /// Whether a file counts; `listed` says that it comes from one of the list's places.
     #[must_use]
     pub fn take(&self, file: &Path, listed: bool) -> bool {

@@ -36,7 +36,7 @@ pub const PROJECT_DIR: &str = ".pliant";
 /// What entries about extensions that ship begin with, after their sign.
 pub(crate) const BUILTIN: &str = "builtin:";
 
-pub(crate) const FILE: &str = "settings.json";
+pub const FILE: &str = "settings.json";
 
 /// The settings in force. Unknown keys stay reachable through [`Settings::get`].
 #[derive(Debug, Clone, Default)]
@@ -102,6 +102,16 @@ impl Settings {
         self.written = merge::merged(&self.user, &self.project);
         self.used = Used::deserialize(&self.written).unwrap_or_default();
         self
+    }
+
+    /// What the files have under a key, each with the folder it starts in, the project's first.
+    pub fn written_lists(&self, key: &str) -> impl Iterator<Item = (Scope, PathBuf, &Value)> {
+        let of_project = self.project_dir.clone().zip(self.project.get(key));
+        let of_project = of_project.map(|(base, list)| (Scope::Project, base, list));
+        let user_dir = self.path.as_deref().and_then(Path::parent);
+        let of_user = user_dir.map(Path::to_owned).zip(self.user.get(key));
+        let of_user = of_user.map(|(base, list)| (Scope::User, base, list));
+        of_project.into_iter().chain(of_user)
     }
 
     /// What the files list of one kind of resources, the project's first.

@@ -1,6 +1,5 @@
 //! `pliant plugin install`: a library, a crate or a repository becomes a plugin of the user.
 
-use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +14,7 @@ use pliant_kernel::host::clock;
 
 use super::lock::{self, Entry};
 use crate::session_command::print;
-use crate::{launch, say};
+use crate::{git, launch, say};
 
 /// Install a plugin for every session: a library, the folder of a crate, or a git repository.
 ///
@@ -31,9 +30,10 @@ impl Install {
         let source = self.source.as_str();
         if is_url(source) {
             let clone = TempFolder::new()?;
-            let revision = cloned(source, clone.path())?;
-            let library = built(clone.path())?;
-            return install(&library, source, Some(revision));
+            let folder = clone.path().join("clone");
+            let revision = git::clone(source, None, &folder)?;
+            let library = built(&folder)?;
+            return install(&library, &without_secret(source), Some(revision));
         }
         let path = launch::working_dir()?.join(source);
         let from = path.display().to_string();
@@ -49,42 +49,16 @@ fn is_url(source: &str) -> bool {
     schemes.iter().any(|scheme| source.starts_with(scheme))
 }
 
-/// Clones a repository and answers its commit.
-fn cloned(url: &str, into: &Path) -> anyhow::Result<String> {
-    // Behind the two dashes nothing is an option, whatever it begins with.
-    git([
-        OsStr::new("clone"),
-        "--quiet".as_ref(),
-        "--depth".as_ref(),
-        "1".as_ref(),
-        "--".as_ref(),
-        url.as_ref(),
-        into.as_os_str(),
-    ])
-    .with_context(|| format!("The repository {url} cannot be cloned."))?;
-    let revision = git([
-        OsStr::new("-C"),
-        into.as_os_str(),
-        "rev-parse".as_ref(),
-        "HEAD".as_ref(),
-    ])?;
-    Ok(revision.trim().to_owned())
-}
-
-fn git<'a>(args: impl IntoIterator<Item = &'a OsStr>) -> anyhow::Result<String> {
-    let output = Command::new("git")
-        .args(args)
-        // Nobody is asked: what needs a password says so.
-        .env("GIT_TERMINAL_PROMPT", "0")
-        .output()
-        .context("git cannot be started.")?;
-    if !output.status.success() {
-        bail!(
-            "git says: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
+/// A URL as it may be kept: a name or password in it would stand there in plain text.
+fn without_secret(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    match host.rsplit_once('@') {
+        Some((_, host)) if scheme.starts_with("http") => format!("{scheme}://{host}/{path}"),
+        _ => url.to_owned(),
     }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Builds the crate in a folder, and answers its library.
