@@ -163,6 +163,8 @@ pub struct Kernel {
     surroundings: Arc<Surroundings>,
     /// Whether the project's own files count.
     trusted: bool,
+    /// By a decision that was stored, not for this run alone.
+    trusts_by_decision: bool,
     warnings: Vec<String>,
     failures: Vec<String>,
     tools: Vec<String>,
@@ -184,7 +186,8 @@ impl Kernel {
     /// [`BootError`].
     pub fn boot(options: KernelOptions) -> Result<Self, BootError> {
         let mut warnings = Vec::new();
-        let (settings, trusted) = project::settings(&options, &mut warnings);
+        let (settings, verdict) = project::settings(&options, &mut warnings);
+        let trusted = verdict.trusted;
         let live = Arc::new(LiveSettings::new(settings.clone()));
         let registry = Arc::new(Registry::default());
         let wanted = project::resource_options(&options, &settings, trusted, &mut warnings);
@@ -302,6 +305,7 @@ impl Kernel {
             client: Arc::new(client),
             resources,
             trusted,
+            trusts_by_decision: verdict.by_decision,
             warnings,
             failures,
             tools,
