@@ -292,3 +292,91 @@ fn skills_and_templates_that_ship_are_there_until_the_user_has_his_own_or_wants_
             .contains("# Extend pliant")
     );
 }
+
+#[test]
+fn models_and_keys_count_from_the_next_request_on() {
+    // resources §12.2
+    let first = ModelServer::start([reply::text("from the first")]);
+    let second = ModelServer::start([reply::text("one"), reply::text("two"), reply::text("three")]);
+    let home = TempHome::with_model(&first);
+    let models = |server: &ModelServer, key: Option<&str>| {
+        let mut provider = json!({
+            "baseUrl": server.url(), "api": "openai-completions", "models": [{"id": "mock-model", "contextWindow": 50_000}],
+        });
+        if let Some(key) = key {
+            provider["apiKey"] = key.into();
+        }
+        json!({"providers": {"mock": provider}}).to_string()
+    };
+    let mut rpc = home.rpc();
+    rpc.state();
+    rpc.turn("a");
+    home.write_agent("models.json", &models(&second, Some("other-key")));
+    let told = rpc.event("resources_changed");
+    assert_eq!(told["changes"][0]["source"], "models.json");
+    rpc.turn("b");
+    home.write_agent("models.json", "{\"providers\": {,}");
+    let told = rpc.event("resources_changed")["changes"][0].clone();
+    assert_eq!(told["outcome"], "failed");
+    let message = told["message"].as_str().expect("a message");
+    assert!(
+        message.contains("counted before counts on") && message.contains("line 1"),
+        "{message}"
+    );
+    rpc.turn("c");
+    home.write_agent("models.json", &models(&second, None));
+    rpc.event("resources_changed");
+    home.write_agent(
+        "auth.json",
+        &json!({"mock": {"type": "api_key", "key": "stored-key"}}).to_string(),
+    );
+    let told = rpc.event("resources_changed");
+    assert_eq!(told["changes"][0]["source"], "auth.json");
+    rpc.turn("d");
+    rpc.end();
+    let keys: Vec<_> = second
+        .requests()
+        .iter()
+        .map(|request| request.header("authorization").map(str::to_owned))
+        .collect();
+    let bearer = |key: &str| Some(format!("Bearer {key}"));
+    assert_eq!(
+        keys,
+        [
+            bearer("other-key"),
+            bearer("other-key"),
+            bearer("stored-key")
+        ]
+    );
+}
+
+#[test]
+fn default_tools_of_the_settings_are_added_live_and_what_was_turned_off_stays_off() {
+    // R53, extensions §2.6
+    let server = ModelServer::start((0..3).map(|_| reply::text("ok")));
+    let home = TempHome::with_model(&server);
+    home.settings(json!({"defaultTools": ["read", "bash"]}));
+    let off = "register_command(\"off\", #{ run: |args, ctx| set_active_tools([\"read\"]) });";
+    home.write_agent("extensions/off.rhai", off);
+    let mut rpc = home.rpc();
+    rpc.state();
+    rpc.turn("a");
+    rpc.ok(json!({"type": "prompt", "message": "/off"}));
+    home.settings(json!({"defaultTools": ["bash", "grep"]}));
+    rpc.event("resources_changed");
+    rpc.turn("b");
+    home.settings(json!({"defaultTools": []}));
+    rpc.event("resources_changed");
+    rpc.turn("c");
+    rpc.end();
+    let requests = server.requests();
+    let tools: Vec<Vec<&str>> = requests.iter().map(|request| request.tools()).collect();
+    assert_eq!(
+        tools,
+        [
+            vec!["read", "bash"],
+            vec!["read", "grep"],
+            vec!["read", "grep"]
+        ]
+    );
+}

@@ -6,6 +6,7 @@ mod commands;
 mod developing;
 mod gatekeeper;
 mod inventory;
+mod model_texts;
 mod open;
 mod plugins;
 mod project;
@@ -20,7 +21,7 @@ mod watching;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use thiserror::Error as ThisError;
 
@@ -52,6 +53,7 @@ use crate::session::{Equipment, Opened, Surroundings, ToolSelection};
 use crate::settings::{LiveSettings, Settings};
 use crate::trust::TrustPolicy;
 use commands::SlashCommands;
+use model_texts::ModelTexts;
 use settings_texts::SettingsTexts;
 use texts::ResourceTexts;
 
@@ -275,12 +277,20 @@ impl Kernel {
         reloader.add_texts(Arc::new(of_settings));
         reloader.add_texts(Arc::new(ResourceTexts::new(Arc::clone(&resources))));
 
-        let catalog = Catalog::new(
+        let catalog = Arc::new(Catalog::new(
             Arc::clone(&registry),
-            custom,
+            custom.clone(),
             Arc::clone(&credentials),
             model_asker(Arc::clone(&host)),
-        );
+        ));
+        reloader.add_texts(Arc::new(ModelTexts {
+            agent_dir: options.agent_dir.clone(),
+            pi_dir,
+            catalog: Arc::clone(&catalog),
+            credentials: Arc::clone(&credentials),
+            told: Mutex::new(custom.error.iter().cloned().collect()),
+            current: Mutex::new(custom),
+        }));
         let for_client = Arc::clone(&host);
         let client = ModelClient::new(
             Arc::new(move |source| for_client.for_source(source, None)),
@@ -301,7 +311,7 @@ impl Kernel {
             flags,
             host,
             reloader: Arc::new(reloader),
-            catalog: Arc::new(catalog),
+            catalog,
             client: Arc::new(client),
             resources,
             trusted,
