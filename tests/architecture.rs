@@ -61,8 +61,11 @@ const MODULES: &[(&str, &[&str])] = &[
     ("watch", &["digest"]),
     ("dev", &["watch"]),
     ("textfile", &[]),
+    ("near", &[]),
+    ("theme", &["near"]),
     ("environment", &[]),
     ("jsonfile", &["textfile"]),
+    ("keys", &["near", "jsonfile", "watch"]),
     ("reload", &["registry", "digest", "jsonfile", "watch"]),
     ("settings", &["textfile", "jsonfile"]),
     ("trust", &["settings", "jsonfile"]),
@@ -71,7 +74,10 @@ const MODULES: &[(&str, &[&str])] = &[
         &["registry", "settings", "environment", "digest", "jsonfile"],
     ),
     ("dylib", &["registry", "host", "settings", "digest"]),
-    ("resources", &["registry", "textfile", "settings", "watch"]),
+    (
+        "resources",
+        &["registry", "textfile", "settings", "watch", "theme"],
+    ),
     (
         "models",
         &[
@@ -142,6 +148,8 @@ const MODULES: &[(&str, &[&str])] = &[
             "environment",
             "trust",
             "textfile",
+            "theme",
+            "keys",
             "dylib",
             "digest",
             "dev",
