@@ -127,6 +127,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "reload",
             "resources",
             "settings",
+            "theme",
             "watch",
         ],
     ),

@@ -1,5 +1,7 @@
 //! Colours as a theme writes them (`resources.md` §8, `tui.md` R13.3).
 
+use serde_json::Value;
+
 use super::spaces;
 
 /// A colour.
@@ -12,6 +14,17 @@ pub enum Colour {
     Index(u8),
     /// Red, green and blue.
     Rgb(u8, u8, u8),
+}
+
+impl Colour {
+    /// As a theme writes it: a number for one of the 256, else a text.
+    #[must_use]
+    pub fn to_json(self) -> Value {
+        match self {
+            Self::Index(index) => index.into(),
+            other => other.to_string().into(),
+        }
+    }
 }
 
 impl std::fmt::Display for Colour {
