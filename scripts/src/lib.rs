@@ -34,7 +34,7 @@ mod loader;
 
 pub use extension::{Limits, load_extension};
 pub use loader::{FindScripts, Scripts, WantsShipped};
-pub use reference::reference;
+pub use reference::{Callable, callables, definitions, reference};
 pub use script::Script;
 pub use shipped::{Shipped, shipped_extensions};
 pub use shipped_texts::shipped_texts;

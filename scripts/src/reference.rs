@@ -189,6 +189,31 @@ const REFERENCE: &[(&str, &[Entry])] = &[
                 "Makes a request whose answer is read while it comes: `status`, `headers`, and of its body `events()`, `lines()`, `chunks()` in a `for` loop, or `text()`. `credential: \"name\"` adds the key of a provider.",
             ),
             (
+                "answer.events()",
+                "Of `http_stream`: the events of its body, `#{ event, data, id }`, for a loop.",
+            ),
+            (
+                "answer.lines()",
+                "Of `http_stream`: the lines of its body, for a loop.",
+            ),
+            (
+                "answer.chunks()",
+                "Of `http_stream`: its text as it comes, for a loop.",
+            ),
+            (
+                "answer.text()",
+                "Of `http_stream`: all the text that is left.",
+            ),
+            ("answer.status", "Of `http_stream`: the status code."),
+            (
+                "answer.headers",
+                "Of `http_stream`: the headers, by lower-case name.",
+            ),
+            (
+                "answer.close()",
+                "Of `http_stream`: ends the connection; the end of the call does so too.",
+            ),
+            (
                 "http_all([#{ url, … }, …])",
                 "Makes several at once; answers in their order, failures among them.",
             ),
@@ -423,6 +448,114 @@ pub fn reference(word: Option<&str>) -> String {
     text
 }
 
+/// One thing that a script can call or read.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Callable {
+    /// Where, in words.
+    pub group: &'static str,
+    /// How it is written: `ctx.ui.notify(text, level)`.
+    pub written: &'static str,
+    /// Its name alone: `notify`.
+    pub name: &'static str,
+    /// What it is called on: `ctx.ui`; empty for a function.
+    pub of: &'static str,
+    /// Names of its parameters; `None` for a property.
+    pub parameters: Option<Vec<String>>,
+    /// What it does.
+    pub text: &'static str,
+}
+
+/// The reference as data, in its order.
+#[must_use]
+pub fn callables() -> Vec<Callable> {
+    let all = REFERENCE.iter();
+    let all = all.flat_map(|(group, entries)| entries.iter().map(move |entry| (*group, entry)));
+    all.map(|(group, (written, text))| {
+        let path = written.split('(').next().unwrap_or_default();
+        let (of, name) = path.rsplit_once('.').unwrap_or(("", path));
+        Callable {
+            group,
+            written,
+            name,
+            of,
+            parameters: parameters(written),
+            text,
+        }
+    })
+    .collect()
+}
+
+/// What stands between the brackets, by a name for each.
+fn parameters(written: &str) -> Option<Vec<String>> {
+    let (_, rest) = written.split_once('(')?;
+    let inside = rest.strip_suffix(')').unwrap_or(rest);
+    let mut parts = vec![String::new()];
+    let (mut depth, mut in_bars) = (0_usize, false);
+    for c in inside.chars() {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            '|' => in_bars = !in_bars,
+            ',' if depth == 0 && !in_bars => {
+                parts.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        if let Some(part) = parts.last_mut() {
+            part.push(c);
+        }
+    }
+    let name = |part: &String| {
+        let part = part.trim();
+        match part.chars().next() {
+            Some('#') => "options".to_owned(),
+            Some('|') => "callback".to_owned(),
+            Some('[') => "list".to_owned(),
+            _ => part
+                .chars()
+                .filter(|c| c.is_ascii_alphanumeric() || *c == '_')
+                .collect(),
+        }
+    };
+    let names = parts.iter().filter(|part| !part.trim().is_empty());
+    Some(names.map(name).collect())
+}
+
+/// Definitions for Rhai's language server, to be saved as `pliant.d.rhai` beside scripts.
+#[must_use]
+pub fn definitions() -> String {
+    let mut text = "// What pliant gives to scripts, for editors. Made by: pliant script docs --definitions\nmodule static;\n".to_owned();
+    for callable in callables() {
+        let Callable {
+            name,
+            of,
+            parameters,
+            text: says,
+            written,
+            ..
+        } = callable;
+        let receiver = match of {
+            "" => None,
+            of => Some(of.rsplit('.').next().unwrap_or(of)),
+        };
+        let (name, parameters) = match parameters {
+            Some(parameters) => (name.to_owned(), parameters),
+            // A property is a function with a receiver.
+            None => (format!("get {name}"), Vec::new()),
+        };
+        let all = receiver.into_iter().map(str::to_owned).chain(parameters);
+        let all: Vec<String> = all.map(|name| format!("{name}: ?")).collect();
+        // A string takes everything.
+        let _ = write!(
+            text,
+            "\n/// {says}\n///\n/// `{written}`\nfn {name}({}) -> ?;\n",
+            all.join(", ")
+        );
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -449,6 +582,49 @@ mod tests {
         let told = REFERENCE.iter().flat_map(|(_, entries)| *entries);
         let told: BTreeSet<String> = told.map(|entry| name(entry.0).to_owned()).collect();
         assert_eq!(there, told);
+    }
+
+    #[test]
+    fn each_entry_is_known_by_its_name_and_parameters() {
+        let all = callables();
+        let of = |written: &str| {
+            let one = all.iter().find(|one| one.written.starts_with(written));
+            let one = one.unwrap_or_else(|| panic!("no {written}"));
+            let parameters = one.parameters.as_ref().map(|names| names.join(" "));
+            format!(
+                "{}|{}|{}",
+                one.of,
+                one.name,
+                parameters.unwrap_or_else(|| "-".to_owned())
+            )
+        };
+        assert_eq!(of("on(event"), "|on|event callback");
+        assert_eq!(of("register_tool("), "|register_tool|options");
+        assert_eq!(
+            of("register_tool_renderer("),
+            "|register_tool_renderer|callback"
+        );
+        assert_eq!(of("ctx.ui.select("), "ctx.ui|select|title list options");
+        assert_eq!(of("ctx.cwd"), "ctx|cwd|-");
+        assert_eq!(of("ctx.is_idle()"), "ctx|is_idle|");
+        assert_eq!(
+            all.len(),
+            REFERENCE
+                .iter()
+                .map(|(_, entries)| entries.len())
+                .sum::<usize>()
+        );
+        let names = |one: &Callable| one.parameters.clone().unwrap_or_default();
+        assert!(all.iter().flat_map(names).all(|name| !name.is_empty()));
+    }
+
+    #[test]
+    fn definitions_are_functions_of_a_module() {
+        let text = definitions();
+        assert!(text.contains("\nmodule static;\n"));
+        assert!(text.contains("\nfn notify(ui: ?, text: ?, level: ?) -> ?;\n"));
+        assert!(text.contains("\nfn get cwd(ctx: ?) -> ?;\n"));
+        assert_eq!(text.matches("\nfn ").count(), callables().len());
     }
 
     #[test]

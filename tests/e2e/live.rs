@@ -293,112 +293,90 @@ fn skills_and_templates_that_ship_are_there_until_the_user_has_his_own_or_wants_
     );
 }
 
-/// A theme with all colours that it has to have.
-fn theme(name: &str, accent: &str) -> String {
-    let colours = "accent border borderAccent borderMuted success error warning muted dim text thinkingText \
-        selectedBg userMessageBg userMessageText customMessageBg customMessageText customMessageLabel \
-        toolPendingBg toolSuccessBg toolErrorBg toolTitle toolOutput mdHeading mdLink mdLinkUrl mdCode mdCodeBlock \
-        mdCodeBlockBorder mdQuote mdQuoteBorder mdHr mdListBullet toolDiffAdded toolDiffRemoved toolDiffContext \
-        syntaxComment syntaxKeyword syntaxFunction syntaxVariable syntaxString syntaxNumber syntaxType \
-        syntaxOperator syntaxPunctuation thinkingOff thinkingMinimal thinkingLow thinkingMedium thinkingHigh \
-        thinkingXhigh bashMode";
-    let mut written = json!({"name": name, "vars": {"main": accent}, "colors": {}});
-    for token in colours.split_whitespace() {
-        written["colors"][token] = json!("");
-    }
-    written["colors"]["accent"] = json!("main");
-    written.to_string()
-}
-
 #[test]
-fn a_theme_that_is_saved_counts_and_a_broken_one_stays_as_it_was() {
-    // resources.md §12.1, §13.14; extensions.md §5.5
-    let server = ModelServer::start([]);
-    let home = TempHome::with_model(&server);
-    home.settings(json!({"theme": "mine"}));
-    let file = home.write_agent("themes/mine.json", theme("mine", "#010203"));
-    home.write_agent(
-        "extensions/look.rhai",
-        r#"register_command("look", #{ run: |args, ctx| {
-            let all = ctx.ui.get_all_themes();
-            let names = all.map(|theme| theme.name);
-            let mine = ctx.ui.get_theme("mine");
-            let set = ctx.ui.set_theme("dark");
-            ctx.ui.notify(`${names} ${mine.colors.accent} ${ctx.ui.get_theme("no")} ${set.success} ${set.error}`);
-        } });"#,
-    );
-    let mut rpc = home.rpc();
-    rpc.state();
-    let looked = |rpc: &mut Rpc| {
-        rpc.ok(json!({"type": "prompt", "message": "/look"}));
-        let shown = rpc.event("extension_ui_request");
-        shown["message"].as_str().expect("a message").to_owned()
+fn models_and_keys_count_from_the_next_request_on() {
+    // resources §12.2
+    let first = ModelServer::start([reply::text("from the first")]);
+    let second = ModelServer::start([reply::text("one"), reply::text("two"), reply::text("three")]);
+    let home = TempHome::with_model(&first);
+    let models = |server: &ModelServer, key: Option<&str>| {
+        let mut provider = json!({
+            "baseUrl": server.url(), "api": "openai-completions", "models": [{"id": "mock-model", "contextWindow": 50_000}],
+        });
+        if let Some(key) = key {
+            provider["apiKey"] = key.into();
+        }
+        json!({"providers": {"mock": provider}}).to_string()
     };
-    let before = looked(&mut rpc);
+    let mut rpc = home.rpc();
+    rpc.state();
+    rpc.turn("a");
+    home.write_agent("models.json", &models(&second, Some("other-key")));
+    let told = rpc.event("resources_changed");
+    assert_eq!(told["changes"][0]["source"], "models.json");
+    rpc.turn("b");
+    home.write_agent("models.json", "{\"providers\": {,}");
+    let told = rpc.event("resources_changed")["changes"][0].clone();
+    assert_eq!(told["outcome"], "failed");
+    let message = told["message"].as_str().expect("a message");
     assert!(
-        before.starts_with("[\"mine\", \"system\", \"dark\", \"light\"] #010203  false"),
-        "{before}"
+        message.contains("counted before counts on") && message.contains("line 1"),
+        "{message}"
     );
-    assert!(
-        before.contains("The theme \"dark\" is not shown"),
-        "{before}"
+    rpc.turn("c");
+    home.write_agent("models.json", &models(&second, None));
+    rpc.event("resources_changed");
+    home.write_agent(
+        "auth.json",
+        &json!({"mock": {"type": "api_key", "key": "stored-key"}}).to_string(),
     );
-    fs::write(&file, theme("mine", "#040506")).expect("written");
-    assert_eq!(changed(&mut rpc), ["theme:mine reloaded"]);
-    assert!(looked(&mut rpc).contains("#040506"));
-    fs::write(&file, theme("mine", "sea")).expect("written");
-    let told = rpc.event("resources_changed").to_string();
-    assert!(told.contains("counts as it was before"), "{told}");
-    assert!(looked(&mut rpc).contains("#040506"));
-    fs::write(&file, theme("mine", "7")).expect("written");
-    let told = rpc.event("resources_changed").to_string();
-    assert!(told.contains("there is no variable"), "{told}");
-    fs::remove_file(&file).expect("removed");
-    let told = rpc.event("resources_changed").to_string();
-    assert!(told.contains("is gone"), "{told}");
-    assert!(looked(&mut rpc).contains("#040506"));
-    home.settings(json!({"theme": "ligt"}));
-    let told = rpc.event("resources_changed").to_string();
-    assert!(
-        told.contains("There is no theme") && told.contains("light"),
-        "{told}"
-    );
+    let told = rpc.event("resources_changed");
+    assert_eq!(told["changes"][0]["source"], "auth.json");
+    rpc.turn("d");
     rpc.end();
+    let keys: Vec<_> = second
+        .requests()
+        .iter()
+        .map(|request| request.header("authorization").map(str::to_owned))
+        .collect();
+    let bearer = |key: &str| Some(format!("Bearer {key}"));
+    assert_eq!(
+        keys,
+        [
+            bearer("other-key"),
+            bearer("other-key"),
+            bearer("stored-key")
+        ]
+    );
 }
 
 #[test]
-fn key_bindings_that_are_saved_count_and_what_is_wrong_with_them_is_told() {
-    // resources.md §12.2, tui.md §10
-    let server = ModelServer::start([]);
+fn default_tools_of_the_settings_are_added_live_and_what_was_turned_off_stays_off() {
+    // R53, extensions §2.6
+    let server = ModelServer::start((0..3).map(|_| reply::text("ok")));
     let home = TempHome::with_model(&server);
+    home.settings(json!({"defaultTools": ["read", "bash"]}));
+    let off = "register_command(\"off\", #{ run: |args, ctx| set_active_tools([\"read\"]) });";
+    home.write_agent("extensions/off.rhai", off);
     let mut rpc = home.rpc();
     rpc.state();
-    let keys = |text: &str| home.write_agent("keybindings.json", text);
-    let told = |rpc: &mut Rpc| rpc.event("resources_changed")["changes"].clone();
-    keys(r#"{"app.exit": "f2", "app.ext": "f3"}"#);
-    let changes = told(&mut rpc);
-    assert_eq!(changes[0]["source"], "keybindings.json", "{changes}");
-    assert_eq!(changes[0]["message"], "Other keys: app.exit.", "{changes}");
-    assert_eq!(changes[1]["outcome"], "failed", "{changes}");
-    let near = "There is no action \"app.ext\"; \"app.exit\" is near";
-    assert!(
-        changes[1]["message"]
-            .as_str()
-            .expect("a message")
-            .contains(near),
-        "{changes}"
-    );
-    let file = keys("{");
-    let changes = told(&mut rpc);
-    assert_eq!(changes.as_array().map(Vec::len), Some(1), "{changes}");
-    assert!(
-        changes[0]["message"]
-            .as_str()
-            .expect("a message")
-            .contains("line 1 column 1"),
-        "{changes}"
-    );
-    fs::remove_file(file).expect("removed");
-    assert_eq!(told(&mut rpc)[0]["message"], "Other keys: app.exit.");
+    rpc.turn("a");
+    rpc.ok(json!({"type": "prompt", "message": "/off"}));
+    home.settings(json!({"defaultTools": ["bash", "grep"]}));
+    rpc.event("resources_changed");
+    rpc.turn("b");
+    home.settings(json!({"defaultTools": []}));
+    rpc.event("resources_changed");
+    rpc.turn("c");
     rpc.end();
+    let requests = server.requests();
+    let tools: Vec<Vec<&str>> = requests.iter().map(|request| request.tools()).collect();
+    assert_eq!(
+        tools,
+        [
+            vec!["read", "bash"],
+            vec!["read", "grep"],
+            vec!["read", "grep"]
+        ]
+    );
 }

@@ -275,3 +275,35 @@ fn what_a_broken_package_would_bring_is_told_and_the_others_work() {
         assert!(said.stderr.contains(part), "{part} in {}", said.stderr);
     }
 }
+
+#[test]
+fn a_folder_is_an_extension_for_one_run() {
+    // resources §2: everything in a package that is named on the command line
+    let server = ModelServer::start([reply::text("a"), reply::text("b")]);
+    let home = TempHome::with_model(&server);
+    let tool = |name: &str| {
+        format!("register_tool(#{{ name: \"{name}\", description: \"d\", execute: || 1 }});")
+    };
+    home.write("pack/extensions/a.rhai", &tool("of_a"));
+    home.write("pack/extensions/b/index.rhai", &tool("of_b"));
+    home.write("pack/prompts/say.md", "Say it.");
+    home.write("one/index.rhai", &tool("of_one"));
+    home.write("one/other.rhai", &tool("not_meant"));
+    home.write("empty/x.txt", "");
+    home.prompt("/say")
+        .args(["-e", "pack", "-e", "one"])
+        .run()
+        .success();
+    let request = &server.requests()[0];
+    assert_eq!(request.conversation()[0].1, "Say it.");
+    for tool in ["of_a", "of_b", "of_one"] {
+        assert!(request.tools().contains(&tool), "{tool}");
+    }
+    assert!(!request.tools().contains(&"not_meant"));
+    home.prompt("x")
+        .args(["-e", "empty"])
+        .run()
+        .failure(&["holds no extension"]);
+    home.prompt("/say").run().success();
+    assert_eq!(server.requests()[1].conversation()[0].1, "/say");
+}

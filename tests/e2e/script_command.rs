@@ -149,3 +149,28 @@ fn a_program_that_cargo_runs_has_the_extensions_that_ship_as_any_other_has_them(
     assert!(listed.stdout.contains("guide"), "{listed:?}");
     assert!(!listed.stdout.contains("router"), "{listed:?}");
 }
+
+#[test]
+fn docs_are_also_data_and_definitions_for_editors() {
+    let home = TempHome::new();
+    let docs = |args: &[&str]| home.pliant().args(["script", "docs"]).args(args).run();
+    let all: Value = serde_json::from_str(&docs(&["--json"]).success().stdout).expect("JSON");
+    let tool = all
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|one| one["name"] == "register_tool");
+    assert_eq!(tool.expect("it is there")["parameters"], json!(["options"]));
+    let some: Value =
+        serde_json::from_str(&docs(&["navigate_tree", "--json"]).success().stdout).expect("JSON");
+    assert_eq!(
+        (some.as_array().expect("a list").len(), &some[0]["of"]),
+        (1, &json!("ctx"))
+    );
+    docs(&["no such thing", "--json"]).failure(&["no such thing"]);
+    let definitions = docs(&["--definitions"]).success().stdout;
+    assert!(
+        definitions.contains("\nfn register_tool(options: ?) -> ?;\n"),
+        "{definitions}"
+    );
+}

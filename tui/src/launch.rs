@@ -28,7 +28,7 @@ use crate::modes::{self, Ui, rpc};
 use crate::prompt_input::{from_home, prompts};
 use crate::resume;
 use crate::stdout::{self, Claimed};
-use crate::{say, trust};
+use crate::{say, trust, unfold};
 
 /// The first word of a process that runs a plugin: nobody types it.
 pub const PLUGIN_HOST: &str = "__plugin-host";
@@ -38,6 +38,7 @@ pub const PLUGIN_HOST: &str = "__plugin-host";
 /// # Errors
 /// What stopped it, as a sentence.
 pub async fn run(mut args: Args) -> anyhow::Result<u8> {
+    unfold::folders(&mut args.options)?;
     let asked = &args.options;
     if asked.version {
         return print_version();

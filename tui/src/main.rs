@@ -21,6 +21,7 @@ mod script_command;
 mod session_command;
 mod stdout;
 mod trust;
+mod unfold;
 mod words;
 
 use std::process::ExitCode;

@@ -80,7 +80,15 @@ fn ask(
 }
 
 fn explained(question: &TrustQuestion) -> String {
-    let TrustQuestion { project, files } = question;
+    let TrustQuestion {
+        project,
+        files,
+        has_changed,
+    } = question;
+    let says = match has_changed {
+        false => "This project has files that change how pliant works here:",
+        true => "You trusted this project, and what of it runs has changed since then:",
+    };
     let names: String = files
         .iter()
         .map(|file| {
@@ -92,7 +100,7 @@ fn explained(question: &TrustQuestion) -> String {
         .collect();
     let parent = project.parent().unwrap_or(Path::new("/")).display();
     format!(
-        "This project has files that change how pliant works here:\n{names}\
+        "{says}\n{names}\
          They may run programs with your rights, and trust is no sandbox. Without trust they are left out;\n\
          AGENTS.md and the like are read in any case.\n\
          1  trust this project\n\
@@ -114,6 +122,7 @@ mod tests {
                 "/w/p/.pliant/settings.json".into(),
                 "/w/.agents/skills".into(),
             ],
+            has_changed: false,
         };
         let mut shown = Vec::new();
         let answer = ask(&question, &mut typed.as_bytes(), &mut shown).unwrap();

@@ -7,6 +7,7 @@ mod developing;
 mod gatekeeper;
 mod inventory;
 mod key_texts;
+mod model_texts;
 mod open;
 mod plugins;
 mod project;
@@ -21,7 +22,7 @@ mod watching;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use thiserror::Error as ThisError;
 
@@ -55,6 +56,7 @@ use crate::settings::{LiveSettings, Settings};
 use crate::trust::TrustPolicy;
 use commands::SlashCommands;
 use key_texts::KeyTexts;
+use model_texts::ModelTexts;
 use settings_texts::SettingsTexts;
 use texts::ResourceTexts;
 
@@ -167,6 +169,8 @@ pub struct Kernel {
     surroundings: Arc<Surroundings>,
     /// Whether the project's own files count.
     trusted: bool,
+    /// By a decision that was stored, not for this run alone.
+    trusts_by_decision: bool,
     warnings: Vec<String>,
     failures: Vec<String>,
     tools: Vec<String>,
@@ -188,7 +192,8 @@ impl Kernel {
     /// [`BootError`].
     pub fn boot(options: KernelOptions) -> Result<Self, BootError> {
         let mut warnings = Vec::new();
-        let (settings, trusted) = project::settings(&options, &mut warnings);
+        let (settings, verdict) = project::settings(&options, &mut warnings);
+        let trusted = verdict.trusted;
         let live = Arc::new(LiveSettings::new(settings.clone()));
         let registry = Arc::new(Registry::default());
         let wanted = project::resource_options(&options, &settings, trusted, &mut warnings);
@@ -280,12 +285,20 @@ impl Kernel {
         reloader.add_texts(Arc::new(ResourceTexts::new(Arc::clone(&resources))));
         reloader.add_texts(Arc::new(KeyTexts(Arc::clone(&keys))));
 
-        let catalog = Catalog::new(
+        let catalog = Arc::new(Catalog::new(
             Arc::clone(&registry),
-            custom,
+            custom.clone(),
             Arc::clone(&credentials),
             model_asker(Arc::clone(&host)),
-        );
+        ));
+        reloader.add_texts(Arc::new(ModelTexts {
+            agent_dir: options.agent_dir.clone(),
+            pi_dir,
+            catalog: Arc::clone(&catalog),
+            credentials: Arc::clone(&credentials),
+            told: Mutex::new(custom.error.iter().cloned().collect()),
+            current: Mutex::new(custom),
+        }));
         let for_client = Arc::clone(&host);
         let client = ModelClient::new(
             Arc::new(move |source| for_client.for_source(source, None)),
@@ -306,11 +319,12 @@ impl Kernel {
             flags,
             host,
             reloader: Arc::new(reloader),
-            catalog: Arc::new(catalog),
+            catalog,
             client: Arc::new(client),
             resources,
             keys,
             trusted,
+            trusts_by_decision: verdict.by_decision,
             warnings,
             failures,
             tools,

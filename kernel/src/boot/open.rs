@@ -230,6 +230,7 @@ impl Kernel {
             resources: Arc::clone(&self.resources),
         };
         let mut tools = self.options.tools.clone();
+        let default_tools_by_settings = tools.defaults.is_none();
         tools.defaults = tools
             .defaults
             .or_else(|| self.settings.now().used().default_tools.clone());
@@ -240,6 +241,7 @@ impl Kernel {
             level,
             scope,
             tools,
+            default_tools_by_settings,
             prompt,
             reason,
             previous_file: None,

@@ -11,7 +11,7 @@ use crate::registry::Rank;
 use crate::resources::{ResourceOptions, extension_files};
 use crate::settings::{PROJECT_DIR, Settings};
 use crate::theme::ThemeChoice;
-use crate::trust;
+use crate::trust::{self, TrustRules, Verdict};
 
 /// The settings of the user, or those that were given.
 pub(super) fn of_user(options: &KernelOptions) -> (Settings, Vec<String>) {
@@ -41,25 +41,28 @@ pub(super) fn user_extension_files(options: &KernelOptions, ending: &str) -> Vec
     files.into_iter().map(|(file, _)| file).collect()
 }
 
-/// The settings of user and project, or those that were given, and whether the project is trusted. What
-/// is odd is told.
-pub(super) fn settings(options: &KernelOptions, warnings: &mut Vec<String>) -> (Settings, bool) {
+/// The settings of user and project, or those that were given, and what came out about the project's
+/// trust. What is odd is told.
+pub(super) fn settings(options: &KernelOptions, warnings: &mut Vec<String>) -> (Settings, Verdict) {
     let cwd = &options.cwd;
     let (settings, problems) = of_user(options);
     warnings.extend(problems);
     let files = files_to_trust(options, &settings);
-    let default = settings.used().default_project_trust.unwrap_or_default();
-    let verdict = trust::decide(&options.trust, &options.agent_dir, cwd, files, default);
-    warnings.extend(verdict.notices);
+    let rules = TrustRules {
+        default: settings.used().default_project_trust.unwrap_or_default(),
+        recheck: settings.is_on("trust.recheck").unwrap_or(true),
+    };
+    let mut verdict = trust::decide(&options.trust, &options.agent_dir, cwd, files, rules);
+    warnings.append(&mut verdict.notices);
     if options.settings.is_some() {
-        return (settings, verdict.trusted);
+        return (settings, verdict);
     }
     if !verdict.trusted {
-        return (settings.with_untrusted_project(cwd), false);
+        return (settings.with_untrusted_project(cwd), verdict);
     }
     let (settings, problems) = settings.with_project(cwd);
     warnings.extend(problems);
-    (settings, true)
+    (settings, verdict)
 }
 
 /// Which resources count: what was asked for, what the settings list, and the project's if it is
@@ -148,6 +151,14 @@ impl Kernel {
         let of_packages = of_packages.filter(|path| path.is_dir());
         let all = of_project.into_iter().chain([of_user]);
         all.chain(of_packages).collect()
+    }
+
+    /// The user at the terminal has worked with the project's extensions as they are now, and changed them
+    /// as he wanted.
+    pub(super) fn agree_to_project(&self) {
+        if self.trusts_by_decision && self.options.trust.ask.is_some() {
+            trust::agree_to_what_runs(&self.options.agent_dir, &self.options.cwd);
+        }
     }
 
     /// The project whose files count, if it is trusted.

@@ -188,6 +188,7 @@ impl Runtime {
                 .take(),
         );
         self.session().close("quit").await;
+        self.0.kernel.agree_to_project();
     }
 
     /// The session that is to be replaced. Nobody else replaces it meanwhile.

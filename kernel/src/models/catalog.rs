@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arc_swap::ArcSwap;
 use pliant_sdk::host::BoxFuture;
 use pliant_sdk::provider::ProviderSpec;
 use pliant_sdk::virtual_model::VirtualModelSpec;
@@ -23,7 +24,7 @@ pub type ModelAsker = Box<
 /// The models of all providers.
 pub struct Catalog {
     registry: Arc<Registry>,
-    custom: CustomModels,
+    custom: ArcSwap<CustomModels>,
     credentials: Arc<Credentials>,
     ask: ModelAsker,
     found: Mutex<Found>,
@@ -39,7 +40,7 @@ struct Found {
 impl std::fmt::Debug for Catalog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Catalog")
-            .field("custom", &self.custom.providers.keys())
+            .field("custom", &self.custom.load().providers.keys())
             .finish_non_exhaustive()
     }
 }
@@ -55,7 +56,7 @@ impl Catalog {
     ) -> Self {
         Self {
             registry,
-            custom,
+            custom: ArcSwap::from_pointee(custom),
             credentials,
             ask,
             found: Mutex::default(),
@@ -64,14 +65,21 @@ impl Catalog {
 
     /// What is wrong with `models.json`, in a sentence.
     #[must_use]
-    pub fn error(&self) -> Option<&str> {
-        self.custom.error.as_deref()
+    pub fn error(&self) -> Option<String> {
+        self.custom.load().error.clone()
+    }
+
+    /// Lays another `models.json` over what providers say, from the next request on.
+    pub fn replace_custom(&self, custom: CustomModels) {
+        self.custom.store(Arc::new(custom));
+        // Whoever keeps a model looks again when the registry is another one.
+        self.registry.look_again();
     }
 
     /// Provider ids: those of `models.json` first, then the registered ones.
     #[must_use]
     pub fn providers(&self) -> Vec<String> {
-        let mut ids: Vec<String> = self.custom.providers.keys().cloned().collect();
+        let mut ids: Vec<String> = self.custom.load().providers.keys().cloned().collect();
         let snapshot = self.registry.snapshot();
         let registered = snapshot.providers().map(|provider| &provider.spec.name);
         let listed = snapshot.virtual_models().map(|model| &model.spec.provider);
@@ -98,7 +106,7 @@ impl Catalog {
                 registered.spec.keyless
                     || self.credentials.configured(provider, &registered.spec.env)
             }
-            None => match self.custom.providers.get(provider) {
+            None => match self.custom.load().providers.get(provider) {
                 // A server of the user's own may want no key at all.
                 Some(custom) => {
                     custom.api_key.is_none() || self.credentials.configured(provider, &[])
@@ -142,7 +150,7 @@ impl Catalog {
     /// When the provider cannot be asked.
     pub async fn models(&self, provider: &str) -> Result<(Vec<Model>, Vec<String>), Error> {
         let base = self.listed(provider).await?;
-        let (mut models, problems) = match self.custom.providers.get(provider) {
+        let (mut models, problems) = match self.custom.load().providers.get(provider) {
             Some(custom) => custom.apply(provider, base),
             None => (base, Vec::new()),
         };
@@ -164,7 +172,7 @@ impl Catalog {
     pub async fn find(&self, provider: &str, id: &str) -> Result<Option<Model>, Error> {
         let snapshot = self.registry.snapshot();
         let mut listed = snapshot.virtual_models();
-        let is_changed = self.custom.providers.contains_key(provider)
+        let is_changed = self.custom.load().providers.contains_key(provider)
             || listed.any(|model| model.spec.provider == provider);
         if is_changed {
             let models = self.models(provider).await?.0;

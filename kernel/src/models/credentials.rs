@@ -4,9 +4,10 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use pliant_sdk::Error;
 use serde_json::Value;
 
@@ -73,33 +74,26 @@ pub struct Credentials {
     given: Option<String>,
     /// The provider that the given key is for, once it is known.
     given_to: OnceLock<String>,
-    stored: HashMap<String, Value>,
-    written: HashMap<String, String>,
+    /// Given as they are, before anything that is stored.
+    fixed: HashMap<String, Value>,
+    files: ArcSwap<KeyFiles>,
     environment: Environment,
     /// Keys that were given out, so that none of them is shown.
     used: Mutex<HashSet<String>>,
 }
 
-impl std::fmt::Debug for Credentials {
-    /// Names whose keys are known, never the keys.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Credentials")
-            .field("given", &self.given.is_some())
-            .field("stored", &self.stored.keys())
-            .field("written", &self.written.keys())
-            .finish()
-    }
+/// The keys that files have.
+#[derive(Default, PartialEq)]
+struct KeyFiles {
+    /// By provider, of `auth.json`.
+    stored: HashMap<String, Value>,
+    /// By provider, of `models.json`.
+    written: HashMap<String, String>,
 }
 
-impl Credentials {
-    /// Reads `auth.json`; `given` is the key of the command line. A file that cannot be read counts as empty and answers a sentence, which never quotes it.
-    #[must_use]
-    pub fn load(
-        agent_dir: &Path,
-        custom: &CustomModels,
-        given: Option<String>,
-        environment: &Environment,
-    ) -> (Self, Option<String>) {
+impl KeyFiles {
+    /// A file that cannot be read counts as empty and answers a sentence, which never quotes it.
+    fn read(agent_dir: &Path, custom: &CustomModels) -> (Self, Option<String>) {
         let path = agent_dir.join("auth.json");
         let (stored, problem) = match textfile::read(&path) {
             Ok(text) => match serde_json::from_str(&text) {
@@ -126,17 +120,56 @@ impl Credentials {
             Some((id.clone(), provider.api_key.clone()?))
         };
         let written = custom.providers.iter().filter_map(key_of).collect();
+        (Self { stored, written }, problem)
+    }
+}
+
+impl std::fmt::Debug for Credentials {
+    /// Names whose keys are known, never the keys.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials")
+            .field("given", &self.given.is_some())
+            .field("stored", &self.files.load().stored.keys())
+            .field("written", &self.files.load().written.keys())
+            .finish()
+    }
+}
+
+impl Credentials {
+    /// Reads `auth.json`; `given` is the key of the command line. A file that cannot be read counts as empty and answers a sentence, which never quotes it.
+    #[must_use]
+    pub fn load(
+        agent_dir: &Path,
+        custom: &CustomModels,
+        given: Option<String>,
+        environment: &Environment,
+    ) -> (Self, Option<String>) {
+        let (files, problem) = KeyFiles::read(agent_dir, custom);
         (
             Self {
                 given,
                 given_to: OnceLock::new(),
-                stored,
-                written,
+                fixed: HashMap::new(),
+                files: ArcSwap::from_pointee(files),
                 environment: environment.clone(),
                 used: Mutex::default(),
             },
             problem,
         )
+    }
+
+    /// Looks into the files again, from the next request on; whether they have other keys now.
+    ///
+    /// # Errors
+    /// A sentence about the file of keys, when it cannot be read: what was there counts on.
+    pub fn reread(&self, agent_dir: &Path, custom: &CustomModels) -> Result<bool, String> {
+        let (files, problem) = KeyFiles::read(agent_dir, custom);
+        if let Some(problem) = problem {
+            return Err(problem);
+        }
+        let is_other = **self.files.load() != files;
+        self.files.store(Arc::new(files));
+        Ok(is_other)
     }
 
     /// The same with keys that are given as they are; each counts before a stored one.
@@ -148,7 +181,7 @@ impl Credentials {
                 None => key.replace('$', "$$"),
             };
             let stored = serde_json::json!({"type": "api_key", "key": key});
-            self.stored.insert(provider.clone(), stored);
+            self.fixed.insert(provider.clone(), stored);
         }
         self
     }
@@ -209,12 +242,11 @@ impl Credentials {
     /// are kept from child processes.
     #[must_use]
     pub fn variables(&self) -> Vec<String> {
-        let stored = self
-            .stored
-            .values()
-            .filter_map(|stored| stored.get("key")?.as_str());
+        let files = self.files.load();
+        let stored = self.fixed.values().chain(files.stored.values());
+        let stored = stored.filter_map(|stored| stored.get("key")?.as_str());
         let named = stored
-            .chain(self.written.values().map(String::as_str))
+            .chain(files.written.values().map(String::as_str))
             .flat_map(variables);
         named.chain(KEY_VARIABLES).map(str::to_owned).collect()
     }
@@ -240,14 +272,16 @@ impl Credentials {
 
     /// A stored credential owns its provider: nothing else is looked at, even if it does not resolve.
     fn source(&self, provider: &str, env: &[String]) -> Source {
-        if let Some(stored) = self.stored.get(provider) {
+        let files = self.files.load();
+        let stored = self.fixed.get(provider);
+        if let Some(stored) = stored.or_else(|| files.stored.get(provider)) {
             let key = stored
                 .get("key")
                 .and_then(Value::as_str)
                 .filter(|key| !key.is_empty());
             return key.map_or(Source::None, |key| Source::Text(key.to_owned()));
         }
-        if let Some(written) = self.written.get(provider) {
+        if let Some(written) = files.written.get(provider) {
             return Source::Text(written.clone());
         }
         let set = env.iter().find(|name| self.environment.get(name).is_some());

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::textfile;
 
 /// The file as read. A bad file gives no providers and one sentence.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct CustomModels {
     /// Providers in the order of the file.
     pub providers: IndexMap<String, CustomProvider>,

@@ -126,6 +126,23 @@ impl ActiveTools {
         self.revision += 1;
     }
 
+    /// The settings have other defaults now: what they name anew becomes active, and what they no longer
+    /// name stays (`extensions.md` §2.6). What the user has turned off was a default before, and stays off.
+    pub(super) fn redefault(&mut self, defaults: Option<Vec<String>>, snapshot: &Snapshot) {
+        if self.selection.defaults == defaults || self.selection.only().is_some() {
+            return;
+        }
+        self.refresh(snapshot);
+        let before = self.selection.at_start(snapshot);
+        self.selection.defaults = defaults;
+        for name in self.selection.at_start(snapshot) {
+            if !before.contains(&name) {
+                self.names.entry(name).or_insert(Known::Yes);
+            }
+        }
+        self.revision += 1;
+    }
+
     /// A run begins: what the conversation had and nobody registered is given up (T24).
     pub(super) fn run_starts(&mut self) {
         self.names.retain(|_, known| *known == Known::Yes);

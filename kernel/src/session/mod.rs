@@ -128,6 +128,8 @@ pub struct SessionStart {
     pub scope: Vec<String>,
     /// Which tools.
     pub tools: ToolSelection,
+    /// Whether the settings say which are active at first: the command line does not.
+    pub default_tools_by_settings: bool,
     /// What the system prompt is read from.
     pub prompt: PromptSource,
     /// `startup`, `resume`, … for `session_start` handlers.
@@ -214,6 +216,7 @@ struct Shared {
     subscribers: Subscribers,
     reports: Mutex<Vec<HandlerFailure>>,
     scope: Vec<String>,
+    default_tools_by_settings: bool,
     prompt: prompt_texts::PromptTexts,
     notices: Vec<String>,
     cwd: PathBuf,
@@ -236,6 +239,7 @@ impl Session {
             level,
             scope,
             tools,
+            default_tools_by_settings,
             prompt,
             reason,
             previous_file,
@@ -282,6 +286,7 @@ impl Session {
             subscribers: Subscribers::default(),
             reports: Mutex::default(),
             scope,
+            default_tools_by_settings,
             prompt,
             notices,
             cwd,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pliant_sdk::message::ThinkingLevel;
 use pliant_sdk::virtual_model::VIRTUAL_API;
-use pliant_sdk::{Error, Model};
+use pliant_sdk::{Error, Event, Model};
 
 use super::model::{append_level, append_model};
 use super::{Session, Shared, lock};
@@ -51,8 +51,17 @@ impl Shared {
         };
         let Some(known) = known else { return Ok(()) };
         let found = self.equipment.catalog.find(&known.provider, &known.id);
-        let Some(found) = found.await.ok().flatten() else {
-            return Ok(());
+        let found = match found.await {
+            Ok(Some(found)) => found,
+            Ok(None) => {
+                let message = format!(
+                    "The model {} is not known any more. It stays selected as it was; /model chooses another one.",
+                    known.reference()
+                );
+                self.subscribers.publish(Event::Notice { message }).await;
+                return Ok(());
+            }
+            Err(_) => return Ok(()),
         };
         let level = {
             let mut state = lock(&self.state);

@@ -79,6 +79,11 @@ impl OpenSession for Shared {
     }
 
     fn reread(&self) -> Vec<SourceChange> {
+        if self.default_tools_by_settings {
+            let defaults = self.equipment.settings.now().used().default_tools.clone();
+            let snapshot = self.equipment.registry.snapshot();
+            lock(&self.state).tools.redefault(defaults, &snapshot);
+        }
         let (is_other, changes) = self.prompt.reread();
         if is_other {
             // The next request is made with another loadout, which has the new texts.

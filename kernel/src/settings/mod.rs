@@ -36,6 +36,7 @@ pub const PROJECT_DIR: &str = ".pliant";
 /// What entries about extensions that ship begin with, after their sign.
 pub(crate) const BUILTIN: &str = "builtin:";
 
+/// Name of the file, in the user's directory and in that of a project.
 pub const FILE: &str = "settings.json";
 
 /// The settings in force. Unknown keys stay reachable through [`Settings::get`].

@@ -3,15 +3,19 @@
 //! out. Trust is no sandbox: it only decides what is loaded.
 //!
 //! In order: what the command line says; the nearest decision that was stored, upwards; the setting
-//! `defaultProjectTrust`; the user, where there is one to ask. Nobody to ask means no.
+//! `defaultProjectTrust`; the user, where there is one to ask. Nobody to ask means no. Of a project that
+//! was trusted, extensions that are others since then are asked about once more (`trust.recheck`).
 
 mod needs;
+mod seen;
 mod store;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::settings::ProjectTrust;
+
+use seen::Seen;
 
 pub use needs::needing_trust;
 pub use store::TrustStore;
@@ -44,6 +48,17 @@ pub struct TrustQuestion {
     pub project: PathBuf,
     /// What of it needs trust.
     pub files: Vec<PathBuf>,
+    /// It was trusted, and what of it runs is another one since then.
+    pub has_changed: bool,
+}
+
+/// What the settings say of trust.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TrustRules {
+    /// For a project that nobody has decided on.
+    pub default: ProjectTrust,
+    /// Whether a change of what runs is asked about.
+    pub recheck: bool,
 }
 
 /// What the user answers.
@@ -66,6 +81,8 @@ pub enum TrustAnswer {
 pub struct Verdict {
     /// Whether the project's files count.
     pub trusted: bool,
+    /// They do by a decision that was stored, for what runs as it is now.
+    pub by_decision: bool,
     /// What to tell the user.
     pub notices: Vec<String>,
 }
@@ -78,11 +95,11 @@ pub fn decide(
     agent_dir: &Path,
     cwd: &Path,
     files: Vec<PathBuf>,
-    default: ProjectTrust,
+    rules: TrustRules,
 ) -> Verdict {
     let trusted = |trusted| Verdict {
         trusted,
-        notices: Vec::new(),
+        ..Verdict::default()
     };
     if let Some(decided) = policy.decided {
         return trusted(decided);
@@ -91,24 +108,57 @@ pub fn decide(
         return trusted(true);
     }
     let store = TrustStore::new(agent_dir);
-    match (store.nearest(cwd), default) {
+    match (store.nearest(cwd), rules.default) {
         // Who decided what cannot be known, so the file is left alone and nothing is trusted.
         (Err(problem), _) => Verdict {
-            trusted: false,
             notices: vec![problem, left_out(cwd, &files)],
+            ..Verdict::default()
         },
+        (Ok(Some(true)), _) if rules.recheck => {
+            let seen = Seen::of(agent_dir, cwd);
+            if !seen.is_other() {
+                return Verdict {
+                    trusted: true,
+                    by_decision: true,
+                    ..Verdict::default()
+                };
+            }
+            let Some(ask) = &policy.ask else {
+                return Verdict {
+                    notices: vec![changed(cwd, &files)],
+                    ..Verdict::default()
+                };
+            };
+            let question = TrustQuestion {
+                project: cwd.to_owned(),
+                files,
+                has_changed: true,
+            };
+            let answer = ask(&question);
+            if matches!(answer, TrustAnswer::Trust | TrustAnswer::TrustParent) {
+                seen.agree();
+            }
+            keep(&store, cwd, answer)
+        }
         (Ok(Some(stored)), _) => trusted(stored),
         (Ok(None), ProjectTrust::Always) => trusted(true),
         (Ok(None), ProjectTrust::Never) => trusted(false),
         (Ok(None), ProjectTrust::Ask) => match &policy.ask {
             Some(ask) => {
-                let project = cwd.to_owned();
-                let answer = ask(&TrustQuestion { project, files });
+                let question = TrustQuestion {
+                    project: cwd.to_owned(),
+                    files,
+                    has_changed: false,
+                };
+                let answer = ask(&question);
+                if matches!(answer, TrustAnswer::Trust | TrustAnswer::TrustParent) {
+                    Seen::of(agent_dir, cwd).agree();
+                }
                 keep(&store, cwd, answer)
             }
             None => Verdict {
-                trusted: false,
                 notices: vec![left_out(cwd, &files)],
+                ..Verdict::default()
             },
         },
     }
@@ -127,12 +177,26 @@ fn keep(store: &TrustStore, cwd: &Path, answer: TrustAnswer) -> Verdict {
     };
     Verdict {
         trusted: !matches!(answer, TrustAnswer::Refuse | TrustAnswer::RefuseOnce),
+        by_decision: matches!(answer, TrustAnswer::Trust | TrustAnswer::TrustParent),
         notices: saved
             .err()
             .map(|error| format!("The decision holds in this run only. {error}"))
             .into_iter()
             .collect(),
     }
+}
+
+/// The user has worked with what there is, so it is what he agreed to: he may have changed it himself
+/// while the session was open.
+pub fn agree_to_what_runs(agent_dir: &Path, cwd: &Path) {
+    Seen::of(agent_dir, cwd).agree();
+}
+
+fn changed(cwd: &Path, files: &[PathBuf]) -> String {
+    format!(
+        "This project was trusted, but its extensions or servers are others since then (\"trust.recheck\"). {}",
+        left_out(cwd, files)
+    )
 }
 
 fn left_out(cwd: &Path, files: &[PathBuf]) -> String {
@@ -193,7 +257,11 @@ mod tests {
             });
             let agent = self.dir.path().join("agent");
             let policy = TrustPolicy { decided, ask };
-            decide(&policy, &agent, &self.cwd(), vec!["x".into()], self.default)
+            let rules = TrustRules {
+                default: self.default,
+                recheck: true,
+            };
+            decide(&policy, &agent, &self.cwd(), vec!["x".into()], rules)
         }
     }
 
@@ -249,6 +317,53 @@ mod tests {
                 "{answer:?}"
             );
         }
+    }
+
+    #[test]
+    fn what_runs_and_is_another_one_since_is_asked_about_once_more() {
+        // resources §11, pliant additions
+        let place = Place::new();
+        let script = place.cwd().join(".pliant/extensions/a/index.rhai");
+        fs::create_dir_all(script.parent().unwrap()).unwrap();
+        fs::write(&script, "1").unwrap();
+        let asked = || *place.asked.lock().unwrap();
+        let trust = Some(TrustAnswer::Trust);
+        assert!(place.decide(None, trust).trusted);
+        assert!(place.decide(None, None).trusted);
+        fs::write(place.cwd().join(".pliant/settings.json"), "{}").unwrap();
+        assert!(place.decide(None, None).trusted, "it runs nothing");
+        fs::write(&script, "2").unwrap();
+        let verdict = place.decide(None, None);
+        assert!(!verdict.trusted);
+        assert!(
+            verdict.notices[0].contains("are others since then"),
+            "{verdict:?}"
+        );
+        assert!(place.decide(None, Some(TrustAnswer::TrustOnce)).trusted);
+        assert!(!place.decide(None, None).trusted);
+        assert!(place.decide(None, trust).trusted);
+        assert!(place.decide(None, None).trusted);
+        assert_eq!(asked(), 3);
+        fs::write(place.cwd().join(".pliant/mcp.json"), "{}").unwrap();
+        assert!(!place.decide(None, Some(TrustAnswer::Refuse)).trusted);
+        assert!(
+            !place.decide(None, trust).trusted,
+            "it is refused from now on"
+        );
+    }
+
+    #[test]
+    fn a_decision_of_another_agent_or_an_earlier_version_counts_for_what_there_is() {
+        let place = Place::new();
+        let script = place.cwd().join(".pliant/extensions/a.rhai");
+        fs::create_dir_all(script.parent().unwrap()).unwrap();
+        fs::write(&script, "1").unwrap();
+        place.store().save(&[(&place.cwd(), Some(true))]).unwrap();
+        assert!(place.decide(None, None).trusted);
+        fs::write(&script, "2").unwrap();
+        assert!(!place.decide(None, None).trusted);
+        agree_to_what_runs(&place.dir.path().join("agent"), &place.cwd());
+        assert!(place.decide(None, None).trusted);
     }
 
     #[test]

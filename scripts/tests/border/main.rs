@@ -16,6 +16,7 @@ mod imports;
 mod limits;
 mod loading;
 mod models;
+mod naming;
 mod providers;
 mod readme;
 mod services;

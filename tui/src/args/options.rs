@@ -135,7 +135,8 @@ pub struct Options {
     #[arg(long, help_heading = TOOLS)]
     pub no_tools: bool,
 
-    /// Load an extension: a Rhai script, a plugin library, or `builtin:NAME` for one that ships.
+    /// Load an extension: a Rhai script, a plugin library, a folder with everything in it, or
+    /// `builtin:NAME` for one that ships.
     #[arg(short, long, value_name = "FILE", help_heading = RESOURCES)]
     pub extension: Vec<PathBuf>,
 
