@@ -188,7 +188,10 @@ impl Palette {
 
 #[cfg(test)]
 mod tests {
+    use Token as T;
+
     use super::*;
+    use crate::theme::Themes;
 
     fn luminance(colour: Colour) -> f64 {
         let Colour::Rgb(red, green, blue) = colour else {
@@ -213,7 +216,7 @@ mod tests {
     fn what_is_written_can_be_read_on_every_ground_of_its_theme() {
         // tui R13.5
         for (name, page) in [("dark", rgb(0x0016_181d)), ("light", rgb(0x00ff_ffff))] {
-            let themes = super::super::Themes::default();
+            let themes = Themes::default();
             let theme = themes.get(name).unwrap();
             let grounds = [
                 T::UserMessageBg,
@@ -258,6 +261,4 @@ mod tests {
         }
         assert_eq!(system().colour(T::UserMessageBg), Default);
     }
-
-    use Token as T;
 }
