@@ -60,8 +60,11 @@ pub mod boot;
 pub mod digest;
 pub mod environment;
 pub mod jsonfile;
+pub mod keys;
+mod near;
 pub mod settings;
 pub mod textfile;
+pub mod theme;
 pub mod trust;
 
 pub mod session;

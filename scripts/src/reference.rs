@@ -380,6 +380,18 @@ const REFERENCE: &[(&str, &[Entry])] = &[
                 "ctx.ui.set_editor_text(text)",
                 "Puts a text into the editor.",
             ),
+            (
+                "ctx.ui.get_all_themes()",
+                "The themes there are: `name`, `path` of one that is a file, `appearance`.",
+            ),
+            (
+                "ctx.ui.get_theme(name)",
+                "One of them with its `colors`, by token; `()` if there is none.",
+            ),
+            (
+                "ctx.ui.set_theme(name)",
+                "Shows another theme; `#{ success, error }`, without success where there is no interface.",
+            ),
         ],
     ),
     (

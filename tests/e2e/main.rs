@@ -11,6 +11,7 @@ mod fail_closed;
 mod faults;
 mod guide;
 mod held;
+mod interface;
 mod isolation;
 mod line;
 mod live;

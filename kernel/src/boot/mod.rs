@@ -6,6 +6,7 @@ mod commands;
 mod developing;
 mod gatekeeper;
 mod inventory;
+mod key_texts;
 mod model_texts;
 mod open;
 mod plugins;
@@ -45,6 +46,7 @@ use crate::dylib::{HostProgram, LoadError, open};
 use crate::environment::Environment;
 use crate::host::HostServices;
 use crate::host::ui::{HostUi, NoUi};
+use crate::keys::{KeyBindings, LiveKeys};
 use crate::models::{Catalog, Credentials, CustomModels, ModelClient};
 use crate::registry::{FlagValues, Rank, Registry, Source};
 use crate::reload::{Candidate, Reloader};
@@ -53,6 +55,7 @@ use crate::session::{Equipment, Opened, Surroundings, ToolSelection};
 use crate::settings::{LiveSettings, Settings};
 use crate::trust::TrustPolicy;
 use commands::SlashCommands;
+use key_texts::KeyTexts;
 use model_texts::ModelTexts;
 use settings_texts::SettingsTexts;
 use texts::ResourceTexts;
@@ -161,6 +164,7 @@ pub struct Kernel {
     catalog: Arc<Catalog>,
     client: Arc<ModelClient>,
     resources: Arc<LiveResources>,
+    keys: Arc<LiveKeys>,
     slash: Arc<SlashCommands>,
     surroundings: Arc<Surroundings>,
     /// Whether the project's own files count.
@@ -200,6 +204,9 @@ impl Kernel {
 
         let pi_dir = wanted.home.as_ref().filter(|_| !wanted.no_pi);
         let pi_dir = pi_dir.map(|home| home.join(".pi/agent"));
+        let (keys, problems) = key_texts::load(&options, pi_dir.as_deref());
+        let keys = Arc::new(keys);
+        warnings.extend(problems);
         let custom = CustomModels::load(&options.agent_dir, pi_dir.as_deref());
         let given = options.api_key.clone();
         let (credentials, problem) =
@@ -276,6 +283,7 @@ impl Kernel {
         let of_settings = SettingsTexts::new(options.clone(), trusted, of_texts, texts);
         reloader.add_texts(Arc::new(of_settings));
         reloader.add_texts(Arc::new(ResourceTexts::new(Arc::clone(&resources))));
+        reloader.add_texts(Arc::new(KeyTexts(Arc::clone(&keys))));
 
         let catalog = Arc::new(Catalog::new(
             Arc::clone(&registry),
@@ -314,6 +322,7 @@ impl Kernel {
             catalog,
             client: Arc::new(client),
             resources,
+            keys,
             trusted,
             trusts_by_decision: verdict.by_decision,
             warnings,
@@ -381,6 +390,18 @@ impl Kernel {
     #[must_use]
     pub fn failures(&self) -> &[String] {
         &self.failures
+    }
+
+    /// Skills, prompt templates and themes, as they are now.
+    #[must_use]
+    pub fn resources(&self) -> &Arc<LiveResources> {
+        &self.resources
+    }
+
+    /// What keys do now; asked anew at each key.
+    #[must_use]
+    pub fn key_bindings(&self) -> Arc<KeyBindings> {
+        self.keys.now()
     }
 
     fn equipment(&self) -> Equipment {

@@ -3,11 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::{Kernel, KernelOptions};
 use crate::packages;
 use crate::registry::Rank;
 use crate::resources::{ResourceOptions, extension_files};
 use crate::settings::{PROJECT_DIR, Settings};
+use crate::theme::ThemeChoice;
 use crate::trust::{self, TrustRules, Verdict};
 
 /// The settings of the user, or those that were given.
@@ -76,6 +79,10 @@ pub(super) fn resource_options(
     let home = options.resources.home.as_deref();
     wanted.skill_lists = settings.lists("skills", home);
     wanted.template_lists = settings.lists("prompts", home);
+    wanted.theme_lists = settings.lists("themes", home);
+    if wanted.theme.is_none() {
+        wanted.theme = theme_choice(settings, warnings);
+    }
     let (named, odd) = packages::entries(settings, home);
     warnings.extend(odd);
     wanted.packages = named.into();
@@ -83,6 +90,22 @@ pub(super) fn resource_options(
     let is_off = move |kind: &str, name: &str| settings.ships(kind, name) == Some(false);
     wanted.shipped_off = Some(Arc::new(is_off));
     wanted
+}
+
+/// Which theme the settings want, if they say so.
+fn theme_choice(settings: &Settings, warnings: &mut Vec<String>) -> Option<ThemeChoice> {
+    const KEY: &str = "theme";
+    let written = match settings.get(KEY) {
+        Value::Null => return None,
+        written => written,
+    };
+    let choice = written.as_str().and_then(ThemeChoice::parse);
+    if choice.is_none() {
+        warnings.push(format!(
+            "The setting \"{KEY}\" is neither the name of a theme nor two names, \"light/dark\"; it is passed by."
+        ));
+    }
+    choice
 }
 
 impl Kernel {

@@ -11,8 +11,16 @@ use crate::resources::LiveResources;
 use crate::settings::{self, FILE, LiveSettings, PROJECT_DIR, Settings};
 use crate::watch::{Class, Place};
 
-/// Keys that say where things are looked for.
-const PLACES: [&str; 5] = ["extensions", "packages", "piCompat", "prompts", "skills"];
+/// Keys that say where things are looked for, and which of them count.
+const PLACES: [&str; 7] = [
+    "extensions",
+    "packages",
+    "piCompat",
+    "prompts",
+    "skills",
+    "theme",
+    "themes",
+];
 
 /// Keys that are looked at when the program starts, and no more.
 const AT_START: [&str; 9] = [

@@ -1,4 +1,4 @@
-//! Skills and prompt templates, as something that a reload reads anew.
+//! Skills, prompt templates and themes, as something that a reload reads anew.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -7,7 +7,8 @@ use std::sync::Arc;
 use pliant_sdk::event::{SourceChange, SourceOutcome};
 
 use crate::reload::{Reread, Texts};
-use crate::resources::LiveResources;
+use crate::resources::{LiveResources, Resources};
+use crate::theme::Theme;
 use crate::watch::Place;
 
 /// The resources of a kernel.
@@ -37,10 +38,28 @@ impl Texts for ResourceTexts {
         let templates = differences(before.templates(), after.templates(), |template| {
             (format!("prompt:{}", template.name), &*template.file)
         });
+        let themes = differences(&of_files(&before), &of_files(&after), |theme| {
+            let file = theme.file().map_or(Path::new(""), |file| file);
+            (format!("theme:{}", theme.name()), file)
+        });
         let odd = warnings.into_iter().map(failed);
-        let changes: Vec<SourceChange> = skills.into_iter().chain(templates).chain(odd).collect();
+        let changes: Vec<SourceChange> = skills
+            .into_iter()
+            .chain(templates)
+            .chain(themes)
+            .chain(odd)
+            .collect();
         changes.into()
     }
+}
+
+/// The themes that can change.
+fn of_files(resources: &Resources) -> Vec<Arc<Theme>> {
+    let themes = resources.themes().all();
+    themes
+        .filter(|theme| theme.file().is_some())
+        .cloned()
+        .collect()
 }
 
 /// What is there now and was not, is other than it was, or is gone; by name.

@@ -42,6 +42,19 @@ pub trait HostUi: Send + Sync {
         Box::pin(std::future::ready(Err(unavailable("ui.ask"))))
     }
 
+    /// Shows itself with another theme for this run, which there is.
+    ///
+    /// # Errors
+    /// `unavailable` where nothing is drawn with a theme.
+    fn set_theme(&self, name: &str) -> Result<(), Error> {
+        Err(Error::new(
+            code::UNAVAILABLE,
+            format!(
+                "The theme \"{name}\" is not shown, because this mode draws nothing with a theme."
+            ),
+        ))
+    }
+
     /// The program is to end once nothing runs. One that ends by itself goes on.
     fn shutdown(&self) {}
 }

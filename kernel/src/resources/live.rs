@@ -7,9 +7,10 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use super::{Discovered, MissingResource, ResourceOptions, Resources, watched};
+use crate::theme::{Appearance, Theme};
 use crate::watch::Place;
 
-/// Skills and prompt templates, as they are now.
+/// Skills, prompt templates and themes, as they are now.
 #[derive(Debug)]
 pub struct LiveResources {
     options: ArcSwap<ResourceOptions>,
@@ -58,6 +59,13 @@ impl LiveResources {
         self.current.load_full()
     }
 
+    /// The theme that is chosen, for what a terminal looks like; asked anew at each drawing.
+    #[must_use]
+    pub fn theme(&self, appearance: Appearance) -> Arc<Theme> {
+        let choice = self.options.load().theme.clone().unwrap_or_default();
+        self.current.load().themes().chosen(&choice, appearance)
+    }
+
     /// Looks in other places from the next reading on: the settings list others now.
     pub fn look_in(&self, options: ResourceOptions) {
         self.options.rcu(|known| ResourceOptions {
@@ -91,15 +99,15 @@ impl LiveResources {
         watched::places_of(&self.options.load(), &self.agent_dir, &self.cwd)
     }
 
-    /// Reads them anew. A file that is broken now is out, as it would be at the next start; what is
-    /// wrong with it is told.
+    /// Reads them anew. A file that is broken now is out, as it would be at the next start, but for a
+    /// theme, which counts as it was before; what is wrong with it is told.
     ///
     /// # Errors
     /// When a path named on the command line is gone: what counted before counts on.
     pub fn reread(&self) -> Result<Reread, MissingResource> {
-        let (resources, warnings) =
-            Resources::load(&self.options.load(), &self.agent_dir, &self.cwd)?;
         let before = self.current.load_full();
+        let (resources, warnings) =
+            Resources::load_after(&before, &self.options.load(), &self.agent_dir, &self.cwd)?;
         if *before != resources {
             self.current.store(Arc::new(resources));
         }

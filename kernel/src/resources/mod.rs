@@ -1,4 +1,4 @@
-//! What is contributed by files of a convention: skills and prompt templates. Places come in, in the
+//! What is contributed by files of a convention: skills, prompt templates and themes. Places come in, in the
 //! order of their precedence; what can be used comes out, with sentences about what cannot.
 //!
 //! On equal names the first wins (`resources.md` §2). A project's own resources are looked at where the
@@ -11,6 +11,7 @@ mod walk;
 mod extensions;
 mod skills;
 mod templates;
+mod themes;
 
 mod live;
 mod watched;
@@ -25,6 +26,7 @@ use thiserror::Error;
 
 use crate::packages;
 use crate::settings::{ResourceList, Scope};
+use crate::theme::{ThemeChoice, Themes};
 
 pub use arguments::{split_arguments, substitute};
 pub use block::SkillBlock;
@@ -34,7 +36,7 @@ pub use live::{LiveResources, Reread};
 pub use skills::Skill;
 pub use templates::Template;
 
-use places::{places, skills_wanted, templates_wanted};
+use places::{places, skills_wanted, templates_wanted, themes_wanted};
 
 /// Which resources are wanted beside those that are found.
 #[derive(Clone, Default)]
@@ -47,6 +49,12 @@ pub struct ResourceOptions {
     pub templates: Vec<PathBuf>,
     /// Only those.
     pub no_templates: bool,
+    /// Themes named on the command line: files or folders.
+    pub themes: Vec<PathBuf>,
+    /// Only those and the ones that are built in.
+    pub no_themes: bool,
+    /// The theme named on the command line, over that of the settings.
+    pub theme: Option<ThemeChoice>,
     /// The user's home, with the folders of other agents; `None` leaves those out.
     pub home: Option<PathBuf>,
     /// Leave pi's directories out.
@@ -57,6 +65,8 @@ pub struct ResourceOptions {
     pub skill_lists: Vec<ResourceList>,
     /// What the settings list of prompt templates.
     pub template_lists: Vec<ResourceList>,
+    /// What the settings list of themes.
+    pub theme_lists: Vec<ResourceList>,
     /// The folder of those that ship, if there is one.
     pub shipped: Option<PathBuf>,
     /// Whether one that ships is switched off, by its kind and name.
@@ -99,6 +109,7 @@ impl ResourceOptions {
 pub struct Resources {
     skills: Vec<Skill>,
     templates: Vec<Template>,
+    themes: Themes,
 }
 
 /// A path on the command line that is not there.
@@ -110,11 +121,21 @@ pub struct MissingResource {
 }
 
 impl Resources {
-    /// Looks for all resources. What is broken is a sentence beside them.
+    /// Looks for all resources for the first time. What is broken is a sentence beside them.
     ///
     /// # Errors
     /// When a path named on the command line does not exist.
     pub fn load(
+        options: &ResourceOptions,
+        agent_dir: &Path,
+        cwd: &Path,
+    ) -> Result<(Self, Vec<String>), MissingResource> {
+        Self::load_after(&Self::default(), options, agent_dir, cwd)
+    }
+
+    /// Looks for all resources, where others counted so far: a theme that was good once stays.
+    fn load_after(
+        before: &Self,
         options: &ResourceOptions,
         agent_dir: &Path,
         cwd: &Path,
@@ -138,6 +159,16 @@ impl Resources {
         )?;
         let mut templates = templates::find(&templates, &mut warnings);
         templates.retain(|one| options.wants("prompts", one.scope, &one.name));
+        let themes = places(
+            &themes_wanted(options, &packages),
+            options,
+            agent_dir,
+            cwd,
+            &mut warnings,
+        )?;
+        let choice = options.theme.clone().unwrap_or_default();
+        let themes = themes::find(&themes, &choice, &before.themes, &mut warnings);
+        warnings.extend(themes.problem(&choice));
         let resources = Self {
             skills: first_of_each(
                 "skill",
@@ -153,6 +184,7 @@ impl Resources {
                 |template| template.scope == Scope::Shipped,
                 |template| (&template.name, &template.file),
             ),
+            themes,
         };
         Ok((resources, warnings))
     }
@@ -179,6 +211,12 @@ impl Resources {
     #[must_use]
     pub fn template(&self, name: &str) -> Option<&Template> {
         self.templates.iter().find(|template| template.name == name)
+    }
+
+    /// The themes, those of files first.
+    #[must_use]
+    pub fn themes(&self) -> &Themes {
+        &self.themes
     }
 }
 

@@ -103,6 +103,24 @@ pub(super) fn templates_wanted<'a>(
     }
 }
 
+/// Themes. Those that ship are built in.
+pub(super) fn themes_wanted<'a>(
+    options: &'a ResourceOptions,
+    packages: &'a PackagePlaces,
+) -> Wanted<'a> {
+    Wanted {
+        kind: "a theme",
+        folder: "themes",
+        named: &options.themes,
+        only_named: options.no_themes,
+        lists: &options.theme_lists,
+        packages: &packages.themes,
+        discovered: &options.discovered.themes,
+        shared: false,
+        ships: false,
+    }
+}
+
 /// All places. Listed ones that are not there are told.
 pub(super) fn places(
     wanted: &Wanted<'_>,

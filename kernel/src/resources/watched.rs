@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::ResourceOptions;
-use super::places::{places, skills_wanted, templates_wanted};
+use super::places::{places, skills_wanted, templates_wanted, themes_wanted};
 use crate::packages;
 use crate::watch::{Class, Only, Place};
 
@@ -28,9 +28,10 @@ pub(super) fn places_of(options: &ResourceOptions, agent_dir: &Path, cwd: &Path)
         let folder = entry.source.folder(agent_dir);
         all.push(Place::files(&folder, OF_PACKAGE, Class::Text));
     }
-    for (wanted, recursive) in [
-        (skills_wanted(options, &packages), true),
-        (templates_wanted(options, &packages), false),
+    for (wanted, recursive, ending) in [
+        (skills_wanted(options, &packages), true, ".md"),
+        (templates_wanted(options, &packages), false, ".md"),
+        (themes_wanted(options, &packages), false, ".json"),
     ] {
         // What is named and gone is told where it is read.
         let found = places(&wanted, options, agent_dir, cwd, &mut odd).unwrap_or_default();
@@ -44,7 +45,7 @@ pub(super) fn places_of(options: &ResourceOptions, agent_dir: &Path, cwd: &Path)
                 class: Class::Text,
                 only: Only::Names {
                     prefix: String::new(),
-                    suffix: ".md".to_owned(),
+                    suffix: ending.to_owned(),
                 },
             })
         }));

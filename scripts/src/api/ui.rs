@@ -98,6 +98,33 @@ impl Ui {
         available(self.call.wait_for_user(asked)?)
     }
 
+    /// A kernel without themes has none.
+    fn themes(&self, service: &str, question: &Value) -> ScriptResult<Result<Value, Error>> {
+        self.call.ensure_open()?;
+        let asked = self.call.host().call::<Value>(service, question);
+        self.call.wait_for(asked)
+    }
+
+    fn get_all_themes(&self) -> ScriptResult<Array> {
+        let themes = available(self.themes("theme.list", &Value::Null)?)?;
+        let themes = themes.as_array().cloned().unwrap_or_default();
+        themes.into_iter().map(convert::to_dynamic).collect()
+    }
+
+    fn get_theme(&self, name: &str) -> ScriptResult<Dynamic> {
+        let theme = available(self.themes("theme.get", &json!({"name": name}))?)?;
+        convert::to_dynamic(theme)
+    }
+
+    /// That there is no such theme, or nothing that is drawn with one, is an answer.
+    fn set_theme(&self, name: &str) -> ScriptResult<Dynamic> {
+        let answer = match self.themes("theme.set", &json!({"name": name}))? {
+            Ok(_) => json!({"success": true}),
+            Err(error) => json!({"success": false, "error": error.message}),
+        };
+        convert::to_dynamic(answer)
+    }
+
     fn confirm(&self, title: &str, message: &str, options: Map) -> ScriptResult<bool> {
         let question = json!({"method": "confirm", "title": title, "message": message});
         Ok(self.ask(question, options)? == Value::Bool(true))
@@ -189,6 +216,9 @@ fn displays(engine: &mut Engine) {
         "set_widget",
         |ui: &mut Ui, key: &str, lines: Dynamic, options: Map| ui.set_widget(key, &lines, options),
     );
+    engine.register_fn("get_all_themes", |ui: &mut Ui| ui.get_all_themes());
+    engine.register_fn("get_theme", |ui: &mut Ui, name: &str| ui.get_theme(name));
+    engine.register_fn("set_theme", |ui: &mut Ui, name: &str| ui.set_theme(name));
     engine.register_fn("set_title", |ui: &mut Ui, title: &str| {
         ui.show(&json!({"method": "setTitle", "title": title}))
     });

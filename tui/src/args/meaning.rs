@@ -7,6 +7,7 @@ use anyhow::bail;
 use pliant_kernel::models::ModelWish;
 use pliant_kernel::resources::ResourceOptions;
 use pliant_kernel::session::ToolSelection;
+use pliant_kernel::theme::ThemeChoice;
 use pliant_kernel::{OpenOptions, SessionChoice, WhenHeld, textfile};
 use pliant_sdk::message::ThinkingLevel;
 
@@ -72,6 +73,9 @@ impl Options {
             no_skills: self.no_skills,
             templates: self.prompt_template.clone(),
             no_templates: self.no_prompt_templates,
+            themes: self.theme.clone(),
+            no_themes: self.no_themes,
+            theme: self.use_theme.as_deref().and_then(ThemeChoice::parse),
             home: std::env::home_dir(),
             ..ResourceOptions::default()
         }

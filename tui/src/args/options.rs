@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
+use pliant_kernel::theme::ThemeChoice;
 use pliant_kernel::tree::SessionId;
 
 use crate::say;
@@ -312,6 +313,9 @@ fn tools(text: &str) -> Result<List, String> {
 fn name(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("a name says something".to_owned()),
+        name if ThemeChoice::parse(name).is_none() => {
+            Err("it is one name, or two with a slash between them: light/dark".to_owned())
+        }
         name => Ok(name.to_owned()),
     }
 }

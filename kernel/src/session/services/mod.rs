@@ -15,6 +15,7 @@ mod registering;
 mod reload;
 mod replace;
 mod state;
+mod themes;
 mod tools;
 
 use std::path::Path;
@@ -87,6 +88,7 @@ const GROUPS: &[&[Service]] = &[
     replace::SERVICES,
     naming::SERVICES,
     places::SERVICES,
+    themes::SERVICES,
     tools::SERVICES,
     model::SERVICES,
 ];
