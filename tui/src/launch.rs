@@ -217,6 +217,7 @@ async fn start(asked: &Options, mut options: KernelOptions, mode: Mode) -> anyho
     for diagnostic in kernel.registry().snapshot().diagnostics() {
         say::warning(diagnostic);
     }
+    kernel.shortcuts().1.iter().for_each(say::warning);
     Ok(kernel)
 }
 

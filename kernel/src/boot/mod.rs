@@ -17,6 +17,7 @@ mod select;
 mod services;
 mod sessions;
 mod settings_texts;
+mod shortcuts;
 mod texts;
 mod watching;
 

@@ -16,7 +16,8 @@ use crate::registry::Callers;
 const MOST: usize = 100;
 
 impl Session {
-    /// What keys do by extensions. Whoever has key bindings of its own asks these first.
+    /// What keys do by extensions. [`Kernel::shortcuts`](crate::Kernel::shortcuts) holds them against the
+    /// key bindings of the user.
     #[must_use]
     pub fn shortcuts(&self) -> Vec<ShortcutSpec> {
         let snapshot = self.0.equipment.registry.snapshot();
