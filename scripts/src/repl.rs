@@ -25,12 +25,15 @@ pub const EVAL: &str = "repl-eval";
 
 const NAME: &str = "repl";
 
+/// What a text came to, as text; nothing for a statement without a value.
+pub type Said = Result<Option<String>, Error>;
+
 /// What was typed so far.
 pub struct Repl {
     source: Source,
     program: ArcSwap<Program>,
     variables: Arc<Mutex<Scope<'static>>>,
-    said: Arc<Mutex<Option<Result<Option<String>, Error>>>>,
+    said: Arc<Mutex<Option<Said>>>,
 }
 
 impl std::fmt::Debug for Repl {
@@ -99,8 +102,8 @@ impl Repl {
         }
     }
 
-    /// What the last text came to, as text; nothing for a statement without a value.
-    pub fn take_said(&self) -> Option<Result<Option<String>, Error>> {
+    /// What the last text came to.
+    pub fn take_said(&self) -> Option<Said> {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         said.take()
     }
@@ -118,7 +121,7 @@ impl Repl {
             self.program.load().with(&text, &variables)
         };
         let said = Arc::clone(&self.said);
-        let keep = move |answer: Result<Option<String>, Error>| {
+        let keep = move |answer: Said| {
             *said.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
             Ok(b"null".to_vec())
         };
