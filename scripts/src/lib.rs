@@ -25,6 +25,7 @@ mod engine;
 mod modules;
 mod program;
 mod reference;
+mod repl;
 mod threads;
 mod timers;
 
@@ -35,6 +36,7 @@ mod loader;
 pub use extension::{Limits, load_extension};
 pub use loader::{FindScripts, Scripts, WantsShipped};
 pub use reference::{Callable, callables, definitions, reference};
+pub use repl::{EVAL, Repl};
 pub use script::Script;
 pub use shipped::{Shipped, shipped_extensions};
 pub use shipped_texts::shipped_texts;

@@ -30,7 +30,7 @@ pub(crate) struct Program {
     modules: Modules,
     imports: OnceLock<Imports>,
     timers: Timers,
-    contributed: Contributed,
+    contributed: Arc<Contributed>,
 }
 
 impl Program {
@@ -56,8 +56,44 @@ impl Program {
             modules: Modules::new(name, path),
             imports: OnceLock::new(),
             timers: Timers::default(),
-            contributed: Contributed::default(),
+            contributed: Arc::default(),
         })
+    }
+
+    /// The next text of a dialogue: it sees the functions of those before, and `variables`. What it
+    /// registers is added to what they have.
+    pub(crate) fn with(&self, source: &str, variables: &Scope<'_>) -> Result<Self, Error> {
+        let mut known = variables.clone();
+        known.set_or_push("ctx", ());
+        let compiled = self.engine.compile_with_scope(&known, source);
+        let compiled = compiled.map_err(|error| error::from_parse(&self.name, source, &error))?;
+        let mut ast = self.ast.clone_functions_only().merge(&compiled);
+        ast.set_source(&self.name);
+        Ok(Self {
+            name: self.name.clone(),
+            engine: self.engine,
+            parameters: modules::parameters(&ast),
+            ast,
+            constants: OnceLock::new(),
+            modules: Modules::new(&self.name, None),
+            imports: OnceLock::new(),
+            timers: Timers::default(),
+            contributed: Arc::clone(&self.contributed),
+        })
+    }
+
+    /// Runs it, and answers the value of its last statement.
+    pub(crate) fn evaluate(&self, variables: &mut Scope<'_>) -> ScriptResult<Dynamic> {
+        match self
+            .engine
+            .eval_ast_with_scope::<Dynamic>(variables, &self.ast)
+        {
+            Err(error) => match *error {
+                EvalAltResult::Exit(value, _) => Ok(value),
+                error => Err(error.into()),
+            },
+            value => value,
+        }
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -174,3 +174,37 @@ fn docs_are_also_data_and_definitions_for_editors() {
         "{definitions}"
     );
 }
+
+fn repl(home: &TempHome, typed: &str) -> pliant_tests::Output {
+    home.pliant().args(["script", "repl"]).stdin(typed).run()
+}
+
+#[test]
+fn the_repl_keeps_what_was_typed_and_runs_what_was_registered() {
+    let home = TempHome::new();
+    home.write("more.rhai", "fn twice(x) { x * 2 }\nconst TEN = 10;\n");
+    let typed = "let a = 20;\nfn add(x) {\n  x + 1\n}\nadd(a)\n:load more.rhai\ntwice(a) + TEN\n\
+        ctx.session.id().len() > 0\nlet seen = [];\n\
+        register_command(\"note\", #{ run: |args, ctx| seen.push(args) });\n/note one two\nseen\n:list\n\
+        on(\"session_info_changed\", |event| seen.push(event.name));\nset_session_name(\"x\");\nseen\n#{ b: [1, ()] }\n\"text\"\n";
+    let said = repl(&home, typed).success();
+    let expected =
+        "21\n50\ntrue\n[\"one two\"]\ncommand note\n[\"one two\",\"x\"]\n{\"b\":[1,null]}\ntext\n";
+    assert_eq!(said.stdout, expected, "{}", said.stderr);
+    // Nothing of it is kept.
+    assert!(home.session_files().is_empty());
+}
+
+#[test]
+fn the_repl_says_where_a_line_is_wrong_and_goes_on() {
+    let home = TempHome::new();
+    let said = repl(
+        &home,
+        "let x = ;\nnothing\n[1].length\n:what\n/nobody\n1 + 1\nfn open() {\n",
+    );
+    assert_eq!(said.status.code(), Some(1));
+    assert_eq!(said.stdout, "2\n");
+    for part in ["repl:1:9: ", "it is called `len` here", "There is no :what"] {
+        assert!(said.stderr.contains(part), "{part} in {}", said.stderr);
+    }
+}

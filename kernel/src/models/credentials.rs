@@ -412,8 +412,13 @@ mod tests {
     use super::*;
 
     fn written(key: &str) -> Credentials {
+        with_files(HashMap::new(), key)
+    }
+
+    fn with_files(stored: HashMap<String, Value>, key: &str) -> Credentials {
+        let written = HashMap::from([("p".to_owned(), key.to_owned())]);
         Credentials {
-            written: HashMap::from([("p".to_owned(), key.to_owned())]),
+            files: ArcSwap::from_pointee(KeyFiles { stored, written }),
             ..Credentials::default()
         }
     }
@@ -446,19 +451,17 @@ mod tests {
     #[tokio::test]
     async fn a_stored_credential_owns_its_provider() {
         // §8.1
-        let mut credentials = written("from models.json");
-        credentials.stored.insert(
-            "p".to_owned(),
-            serde_json::json!({"type": "api_key", "key": "stored"}),
-        );
-        assert_eq!(
-            credentials.key("p", &[]).await.unwrap().as_deref(),
-            Some("stored")
-        );
-        credentials
-            .stored
-            .insert("p".to_owned(), serde_json::json!({"type": "api_key"}));
-        assert_eq!(credentials.key("p", &[]).await.unwrap(), None);
+        for (stored, key) in [
+            (
+                serde_json::json!({"type": "api_key", "key": "stored"}),
+                Some("stored"),
+            ),
+            (serde_json::json!({"type": "api_key"}), None),
+        ] {
+            let stored = HashMap::from([("p".to_owned(), stored)]);
+            let credentials = with_files(stored, "from models.json");
+            assert_eq!(credentials.key("p", &[]).await.unwrap().as_deref(), key);
+        }
     }
 
     #[tokio::test]

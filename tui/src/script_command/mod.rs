@@ -2,10 +2,11 @@
 
 mod check;
 mod docs;
+mod repl;
 
 use clap::{Parser, Subcommand};
 
-/// Check scripts, and show what they can call.
+/// Check scripts, show what they can call, and try it out.
 #[derive(Parser)]
 #[command(name = "script", bin_name = "pliant script")]
 pub struct ScriptCommand {
@@ -18,6 +19,7 @@ pub struct ScriptCommand {
 enum Command {
     Check(check::Check),
     Docs(docs::Docs),
+    Repl(repl::ReplArgs),
 }
 
 impl ScriptCommand {
@@ -29,6 +31,7 @@ impl ScriptCommand {
         match &self.command {
             Command::Check(check) => check.run(),
             Command::Docs(docs) => docs.run(),
+            Command::Repl(repl) => repl.run(),
         }
     }
 }
