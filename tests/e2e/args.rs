@@ -110,8 +110,6 @@ fn options_without_an_effect_here_are_accepted() {
         "--verbose",
         "--no-mcp",
         "--no-themes",
-        "--theme",
-        "t.json",
         "--use-theme",
         "light/dark",
         "--tui-mode",
@@ -119,6 +117,16 @@ fn options_without_an_effect_here_are_accepted() {
         "-nc",
     ];
     assert_eq!(asked(&[&options[..], &["-p", "x"]].concat()).0, "x");
+}
+
+#[test]
+fn a_theme_is_a_file_that_is_there_and_chosen_by_a_name_or_two() {
+    // interfaces §1.2, resources §2
+    refused(
+        &["--theme", "gone.json", "-p", "x"],
+        &["gone.json", "which the command line names as a theme"],
+    );
+    refused(&["--use-theme", "a/b/c", "-p", "x"], &["light/dark"]);
 }
 
 #[test]

@@ -313,9 +313,6 @@ fn tools(text: &str) -> Result<List, String> {
 fn name(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("a name says something".to_owned()),
-        name if ThemeChoice::parse(name).is_none() => {
-            Err("it is one name, or two with a slash between them: light/dark".to_owned())
-        }
         name => Ok(name.to_owned()),
     }
 }
@@ -328,6 +325,9 @@ fn theme(text: &str) -> Result<String, String> {
     match text {
         "" => Err("a theme has a name".to_owned()),
         option if option.starts_with('-') => Err("no theme has that name".to_owned()),
+        name if ThemeChoice::parse(name).is_none() => {
+            Err("it is one name, or two with a slash between them: light/dark".to_owned())
+        }
         name => Ok(name.to_owned()),
     }
 }
