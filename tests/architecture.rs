@@ -68,7 +68,8 @@ const MODULES: &[(&str, &[&str])] = &[
     ("keys", &["near", "jsonfile", "watch"]),
     ("reload", &["registry", "digest", "jsonfile", "watch"]),
     ("settings", &["textfile", "jsonfile"]),
-    ("trust", &["settings", "jsonfile"]),
+    ("trust", &["settings", "jsonfile", "digest"]),
+    ("packages", &["settings"]),
     (
         "host",
         &["registry", "settings", "environment", "digest", "jsonfile"],
@@ -76,7 +77,9 @@ const MODULES: &[(&str, &[&str])] = &[
     ("dylib", &["registry", "host", "settings", "digest"]),
     (
         "resources",
-        &["registry", "textfile", "settings", "watch", "theme"],
+        &[
+            "registry", "textfile", "settings", "watch", "theme", "packages",
+        ],
     ),
     (
         "models",
@@ -149,6 +152,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "environment",
             "trust",
             "textfile",
+            "packages",
             "theme",
             "keys",
             "dylib",

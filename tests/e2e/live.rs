@@ -311,7 +311,7 @@ fn models_and_keys_count_from_the_next_request_on() {
     let mut rpc = home.rpc();
     rpc.state();
     rpc.turn("a");
-    home.write_agent("models.json", &models(&second, Some("other-key")));
+    home.write_agent("models.json", models(&second, Some("other-key")));
     let told = rpc.event("resources_changed");
     assert_eq!(told["changes"][0]["source"], "models.json");
     rpc.turn("b");
@@ -324,11 +324,11 @@ fn models_and_keys_count_from_the_next_request_on() {
         "{message}"
     );
     rpc.turn("c");
-    home.write_agent("models.json", &models(&second, None));
+    home.write_agent("models.json", models(&second, None));
     rpc.event("resources_changed");
     home.write_agent(
         "auth.json",
-        &json!({"mock": {"type": "api_key", "key": "stored-key"}}).to_string(),
+        json!({"mock": {"type": "api_key", "key": "stored-key"}}).to_string(),
     );
     let told = rpc.event("resources_changed");
     assert_eq!(told["changes"][0]["source"], "auth.json");

@@ -284,11 +284,11 @@ fn a_folder_is_an_extension_for_one_run() {
     let tool = |name: &str| {
         format!("register_tool(#{{ name: \"{name}\", description: \"d\", execute: || 1 }});")
     };
-    home.write("pack/extensions/a.rhai", &tool("of_a"));
-    home.write("pack/extensions/b/index.rhai", &tool("of_b"));
+    home.write("pack/extensions/a.rhai", tool("of_a"));
+    home.write("pack/extensions/b/index.rhai", tool("of_b"));
     home.write("pack/prompts/say.md", "Say it.");
-    home.write("one/index.rhai", &tool("of_one"));
-    home.write("one/other.rhai", &tool("not_meant"));
+    home.write("one/index.rhai", tool("of_one"));
+    home.write("one/other.rhai", tool("not_meant"));
     home.write("empty/x.txt", "");
     home.prompt("/say")
         .args(["-e", "pack", "-e", "one"])
