@@ -404,4 +404,75 @@ mod tests {
         let gone = look(Path::new("/nonexistent/skills"), Strays::AtRoot);
         assert_eq!(gone, (Vec::new(), Vec::new()));
     }
+
+    /// Where pliant and the reference library of the standard (npm `skills-ref` 0.1.5) do not say the same of
+    /// a skill, with the reason. All else of the fixture is judged alike.
+    const OTHERWISE: [(&str, bool, &str); 12] = [
+        (
+            "bom",
+            true,
+            "a byte order mark is no reason to refuse a file (resources §3)",
+        ),
+        (
+            "empty-name",
+            true,
+            "an empty name is none, so the folder names it",
+        ),
+        (
+            "invocation",
+            true,
+            "a field that pliant and pi know (resources §4.2)",
+        ),
+        (
+            "long-compat",
+            true,
+            "kept and not enforced (resources §4.2)",
+        ),
+        ("no-name", true, "the folder names it (resources §4.2)"),
+        (
+            "number-name",
+            true,
+            "the folder may have another name (resources §4.2)",
+        ),
+        (
+            "other",
+            true,
+            "the folder may have another name (resources §4.2)",
+        ),
+        ("unknown", true, "unknown fields are kept (resources §4.2)"),
+        (
+            "anchor",
+            false,
+            "references are not followed: a few bytes could become gigabytes",
+        ),
+        (
+            "bomb",
+            false,
+            "references are not followed: a few bytes could become gigabytes",
+        ),
+        ("list-description", false, "a list is no text"),
+        ("null-description", false, "nothing is no description"),
+    ];
+
+    #[test]
+    fn skills_are_judged_as_the_reference_library_does_or_for_a_reason() {
+        let fixture = include_str!("../../../tests/fixtures/skills/reference.json");
+        let cases: Vec<Value> = serde_json::from_str(fixture).unwrap();
+        assert!(cases.len() > 40);
+        let mut otherwise = Vec::new();
+        for case in &cases {
+            let text = |field: &str| case[field].as_str().unwrap();
+            let file = format!("{}/SKILL.md", text("folder"));
+            let (skills, warnings) = found(Strays::AtRoot, &[(&file, text("text"))]);
+            let valid = skills.len() == 1 && warnings.is_empty();
+            if case["valid"] != valid {
+                otherwise.push((text("folder"), valid));
+            }
+        }
+        otherwise.sort_unstable_by_key(|(folder, valid)| (!valid, *folder));
+        assert_eq!(
+            otherwise,
+            OTHERWISE.map(|(folder, valid, _)| (folder, valid))
+        );
+    }
 }
