@@ -297,7 +297,12 @@ fn skills_and_templates_that_ship_are_there_until_the_user_has_his_own_or_wants_
 fn models_and_keys_count_from_the_next_request_on() {
     // resources §12.2
     let first = ModelServer::start([reply::text("from the first")]);
-    let second = ModelServer::start([reply::text("one"), reply::text("two"), reply::text("three")]);
+    let second = ModelServer::start([
+        reply::text("one"),
+        reply::text("two"),
+        reply::text("three"),
+        reply::text("four"),
+    ]);
     let home = TempHome::with_model(&first);
     let models = |server: &ModelServer, key: Option<&str>| {
         let mut provider = json!({
@@ -333,6 +338,39 @@ fn models_and_keys_count_from_the_next_request_on() {
     let told = rpc.event("resources_changed");
     assert_eq!(told["changes"][0]["source"], "auth.json");
     rpc.turn("d");
+    // A broken file of keys is told once, and keeps nothing of the other from counting.
+    home.write_agent("auth.json", "{\"mock\": ");
+    let told = rpc.event("resources_changed")["changes"][0].clone();
+    assert_eq!(
+        (&told["source"], &told["outcome"]),
+        (&json!("auth.json"), &json!("failed"))
+    );
+    home.write_agent("models.json", models(&second, Some("third-key")));
+    let told = rpc.event("resources_changed")["changes"].clone();
+    let names: Vec<&Value> = told
+        .as_array()
+        .expect("changes")
+        .iter()
+        .map(|one| &one["source"])
+        .collect();
+    assert_eq!(names, ["models.json"]);
+    // The model that is selected is gone from the file.
+    let other = json!({"providers": {"mock": {"baseUrl": second.url(), "api": "openai-completions", "models": [{"id": "another"}]}}});
+    home.write_agent("models.json", other.to_string());
+    rpc.event("resources_changed");
+    rpc.turn("e");
+    let notice = rpc
+        .records()
+        .iter()
+        .find(|record| record["type"] == "notice");
+    let notice = notice.expect("it is told")["message"]
+        .as_str()
+        .expect("a text")
+        .to_owned();
+    assert!(
+        notice.contains("mock/mock-model is not known any more"),
+        "{notice}"
+    );
     rpc.end();
     let keys: Vec<_> = second
         .requests()
@@ -345,6 +383,7 @@ fn models_and_keys_count_from_the_next_request_on() {
         [
             bearer("other-key"),
             bearer("other-key"),
+            bearer("stored-key"),
             bearer("stored-key")
         ]
     );

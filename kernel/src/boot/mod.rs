@@ -297,7 +297,7 @@ impl Kernel {
             pi_dir,
             catalog: Arc::clone(&catalog),
             credentials: Arc::clone(&credentials),
-            told: Mutex::new(custom.error.iter().cloned().collect()),
+            told: Mutex::new([("models.json", custom.error.clone())].into()),
             current: Mutex::new(custom),
         }));
         let for_client = Arc::clone(&host);

@@ -1,6 +1,7 @@
 //! `models.json` and `auth.json`, as something that a reload reads anew: both count from the next request
 //! on (`resources.md` §12.2).
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,26 +23,29 @@ pub(super) struct ModelTexts {
     pub(super) credentials: Arc<Credentials>,
     /// What counts now.
     pub(super) current: Mutex<CustomModels>,
-    /// What was told of broken files.
-    pub(super) told: Mutex<Vec<String>>,
+    /// Why a file was not used when it was last read.
+    pub(super) told: Mutex<HashMap<&'static str, Option<String>>>,
 }
 
 impl ModelTexts {
-    /// A problem that was not told before.
-    fn failed(&self, name: &str, problem: String) -> Option<SourceChange> {
+    /// What is told of a file: that it is another one, or, once, why it is not used.
+    fn told(&self, name: &'static str, found: Result<bool, String>) -> Option<SourceChange> {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.contains(&problem) {
-            return None;
+        let known = told.insert(name, found.as_ref().err().cloned());
+        let path = self.agent_dir.join(name);
+        match found {
+            Ok(false) => None,
+            Ok(true) => Some(SourceChange::new(
+                name,
+                Some(&path),
+                SourceOutcome::Reloaded,
+            )),
+            Err(problem) if known.flatten().as_ref() == Some(&problem) => None,
+            Err(problem) => {
+                let change = SourceChange::new(name, Some(&path), SourceOutcome::Failed);
+                Some(change.saying(format!("What counted before counts on. {problem}")))
+            }
         }
-        told.push(problem.clone());
-        let path = self.agent_dir.join(name);
-        let change = SourceChange::new(name, Some(&path), SourceOutcome::Failed);
-        Some(change.saying(format!("What counted before counts on. {problem}")))
-    }
-
-    fn reloaded(&self, name: &str) -> SourceChange {
-        let path = self.agent_dir.join(name);
-        SourceChange::new(name, Some(&path), SourceOutcome::Reloaded)
     }
 }
 
@@ -55,31 +59,23 @@ impl Texts for ModelTexts {
             .collect()
     }
 
-    /// A file that cannot be read leaves everything as it was.
+    /// A file that cannot be read leaves what it said as it was.
     fn reread(&self) -> Reread {
-        let mut changes = Vec::new();
         let models = CustomModels::load(&self.agent_dir, self.pi_dir.as_deref());
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        match &models.error {
-            Some(problem) => changes.extend(self.failed(MODELS, problem.clone())),
+        let of_models = match &models.error {
+            Some(problem) => Err(problem.clone()),
+            None if *current == models => Ok(false),
             None => {
-                self.told
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .clear();
-                if *current != models {
-                    *current = models.clone();
-                    self.catalog.replace_custom(models);
-                    changes.push(self.reloaded(MODELS));
-                }
+                *current = models.clone();
+                self.catalog.replace_custom(models);
+                Ok(true)
             }
-        }
-        match self.credentials.reread(&self.agent_dir, &current) {
-            // A key that models.json has was told with that.
-            Ok(true) if changes.is_empty() => changes.push(self.reloaded(KEYS)),
-            Ok(_) => {}
-            Err(problem) => changes.extend(self.failed(KEYS, problem)),
-        }
-        changes.into()
+        };
+        let of_keys = self.credentials.reread(&self.agent_dir, &current);
+        let changes = [(MODELS, of_models), (KEYS, of_keys)];
+        let changes = changes.into_iter();
+        let told = changes.filter_map(|(name, found)| self.told(name, found));
+        told.collect::<Vec<_>>().into()
     }
 }

@@ -158,18 +158,19 @@ impl Credentials {
         )
     }
 
-    /// Looks into the files again, from the next request on; whether they have other keys now.
+    /// Looks into the files again, from the next request on; whether the file of keys has others now.
     ///
     /// # Errors
-    /// A sentence about the file of keys, when it cannot be read: what was there counts on.
+    /// A sentence about the file of keys, when it cannot be read: what it said counts on.
     pub fn reread(&self, agent_dir: &Path, custom: &CustomModels) -> Result<bool, String> {
-        let (files, problem) = KeyFiles::read(agent_dir, custom);
-        if let Some(problem) = problem {
-            return Err(problem);
+        let (mut files, problem) = KeyFiles::read(agent_dir, custom);
+        let before = self.files.load_full();
+        if problem.is_some() {
+            files.stored.clone_from(&before.stored);
         }
-        let is_other = **self.files.load() != files;
+        let is_other = before.stored != files.stored;
         self.files.store(Arc::new(files));
-        Ok(is_other)
+        problem.map_or(Ok(is_other), Err)
     }
 
     /// The same with keys that are given as they are; each counts before a stored one.
